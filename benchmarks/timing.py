@@ -183,7 +183,7 @@ def watching(rounds: int) -> list[Row]:
     without, more, later = [], [], []
     for _ in range(20 * rounds):
         without.append(launches())
-        end = observe(engine, monitor._noted.append)  # noqa: SLF001  (as a monitor does for an unknown engine)
+        end = observe(engine, monitor._queue.append)  # noqa: SLF001  (as a monitor does for an unknown engine)
         more.append(launches() - without[-1])
         end()
         start = time.perf_counter()

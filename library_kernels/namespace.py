@@ -62,7 +62,7 @@ def find(name: str) -> Any:
         For ``bfloat16`` without the package ml_dtypes.
     """
     if name != "bfloat16":
-        return _known()[name]
+        return _public_values()[name]
     try:
         return bfloat16()
     except TypeError as error:
@@ -71,17 +71,17 @@ def find(name: str) -> Any:
 
 def names() -> tuple[str, ...]:
     """Return all names."""
-    return (*_known(), "bfloat16")
+    return (*_public_values(), "bfloat16")
 
 
 @functools.cache
-def _known() -> Mapping[str, Any]:
+def _public_values() -> Mapping[str, Any]:
     ops = table.ops().values()
-    found: dict[str, Any] = {**_CONSTANTS, "__array_namespace_info__": Namespace}
-    found |= {name: np.dtype(name) for name in DTYPES if name != "bfloat16"}
-    found |= {alias: op for op in ops for alias in op.row.aliases}
-    found |= {op.name: op for op in ops}
-    return MappingProxyType(found)
+    names_to_values: dict[str, Any] = {**_CONSTANTS, "__array_namespace_info__": Namespace}
+    names_to_values |= {name: np.dtype(name) for name in DTYPES if name != "bfloat16"}
+    names_to_values |= {alias: op for op in ops for alias in op.row.aliases}
+    names_to_values |= {op.name: op for op in ops}
+    return MappingProxyType(names_to_values)
 
 
 class Namespace:
@@ -108,8 +108,8 @@ class Namespace:
     def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         """Return the standard's dtypes that arrays can have, by name; `kind` as for `isdtype`."""
         _check_device(device)
-        found = {name: np.dtype(name) for name in _STANDARD}
-        return found if kind is None else {n: d for n, d in found.items() if isdtype(d, kind)}
+        dtypes_by_name = {name: np.dtype(name) for name in _STANDARD}
+        return dtypes_by_name if kind is None else {n: d for n, d in dtypes_by_name.items() if isdtype(d, kind)}
 
 
 def _check_device(device: str | None) -> None:

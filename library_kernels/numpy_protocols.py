@@ -18,7 +18,7 @@ import numpy as np
 from .. import linalg
 from ..arrays.array import Array
 from ..arrays.convert import asarray
-from ..arrays.promotion import DTYPES, as_dtype, weak
+from ..arrays.promotion import DTYPES, as_dtype, promote_weak
 from . import table
 from .indexing import array_indexing
 from .op import Op
@@ -50,16 +50,16 @@ _DEFAULTS: dict[Any, tuple[str, dict[str, Any]]] = {
 _METHODS: dict[Any, Callable[..., Any]] = {
     np.array: lambda object, dtype=None, **_: asarray(object, dtype=dtype, copy=True),  # with like=
     np.asarray: lambda a, dtype=None, **_: asarray(a, dtype=dtype),
-    np.atleast_1d: lambda *arrays: _deep(1, arrays),
-    np.atleast_2d: lambda *arrays: _deep(2, arrays),
-    np.broadcast_arrays: lambda *arrays: _spread(arrays),
+    np.atleast_1d: lambda *arrays: _at_least(1, arrays),
+    np.atleast_2d: lambda *arrays: _at_least(2, arrays),
+    np.broadcast_arrays: lambda *arrays: _broadcast(arrays),
     np.copy: lambda a: a.copy(),
-    np.hstack: lambda tup: _joined([_deep(1, (a,)) for a in tup], 1),
+    np.hstack: lambda tup: _concatenate([_at_least(1, (a,)) for a in tup], 1),
     np.around: lambda a, decimals=0: a.round(decimals),
     np.round: lambda a, decimals=0: a.round(decimals),
     np.ravel: lambda a: a.ravel(),
     np.squeeze: lambda a, axis=None: a.squeeze(axis),
-    np.vstack: lambda tup: _joined([_deep(2, (a,)) for a in tup], 0),
+    np.vstack: lambda tup: _concatenate([_at_least(2, (a,)) for a in tup], 0),
 }
 _METHODS |= {
     getattr(np.linalg, name): getattr(linalg, name)
@@ -74,7 +74,7 @@ _LOOKING = frozenset({
 })  # fmt: skip
 
 
-def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def ufunc(numpy_ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Run a ufunc or one of its methods.
 
     Raises
@@ -82,58 +82,58 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     TypeError
         If no op implements it.
     """
-    label = f"np.{called.__name__}" + ("" if method == "__call__" else f".{method}")
-    outs = options.pop("out", None) or (None,) * called.nout
-    chosen = options.pop("where", True)
-    if chosen is not True:
-        return _where(label, called, method, inputs, {**options, "out": outs}, chosen)
+    label = f"np.{numpy_ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    outs = options.pop("out", None) or (None,) * numpy_ufunc.nout
+    mask = options.pop("where", True)
+    if mask is not True:
+        return _where(label, numpy_ufunc, method, inputs, {**options, "out": outs}, mask)
     if method in {"reduce", "accumulate"}:
-        name = (_REDUCE if method == "reduce" else _ACCUMULATE).get(called)
-        return _put(_folded(label, name, inputs, options), outs)
+        name = (_REDUCE if method == "reduce" else _ACCUMULATE).get(numpy_ufunc)
+        return _write_out(_call_method(label, name, inputs, options), outs)
     if method == "outer":
-        one, other = (x if isinstance(x, (bool, int, float, Array)) else asarray(x) for x in inputs)
-        inputs = one[(..., *(None,) * np.ndim(other))] if isinstance(one, Array) else one, other
+        first, second = (x if isinstance(x, (bool, int, float, Array)) else asarray(x) for x in inputs)
+        inputs = first[(..., *(None,) * np.ndim(second))] if isinstance(first, Array) else first, second
     elif method != "__call__":
-        raise _unknown(label)
-    if called is np.divmod:
-        parts = [_called(label, _named(label, name), inputs, options) for name in ("floor_divide", "remainder")]
-        return tuple(_put(part, out) for part, out in zip(parts, outs, strict=True))
-    op = _answers().get(called)
+        raise _unsupported_error(label)
+    if numpy_ufunc is np.divmod:
+        parts = [_call_op(label, _find_op(label, name), inputs, options) for name in ("floor_divide", "remainder")]
+        return tuple(_write_out(part, out) for part, out in zip(parts, outs, strict=True))
+    op = _ops_by_function().get(numpy_ufunc)
     if op is None:
-        raise _unknown(label)
-    return _put(_called(label, op, inputs, options), outs)
+        raise _unsupported_error(label)
+    return _write_out(_call_op(label, op, inputs, options), outs)
 
 
 def _where(
-    label: str, called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], chosen: Any
+    label: str, numpy_ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], condition: Any
 ) -> Any:
     """Run a ufunc where a mask is set; elsewhere `out` keeps its elements, or without `out` there are zeros."""
-    if method != "__call__" or called.nout != 1:
+    if method != "__call__" or numpy_ufunc.nout != 1:
         raise TypeError(f"{label}: where=… is for ufuncs of one result. Use mnb.where(mask, x, …) before it.")
     (out,) = options.pop("out")
-    mask = chosen if isinstance(chosen, Array) else asarray(chosen, device=_device(*inputs, out))
-    made = ufunc(called, method, inputs, options)
-    kept = 0 if out is None else out if isinstance(out, Array) else asarray(out, device=made.device)
-    if made.dtype == np.bool_ and out is None:
-        kept = False
-    return _put(table.op("where")(mask, made, kept), out)
+    mask = condition if isinstance(condition, Array) else asarray(condition, device=_device(*inputs, out))
+    result = ufunc(numpy_ufunc, method, inputs, options)
+    otherwise = 0 if out is None else out if isinstance(out, Array) else asarray(out, device=result.device)
+    if result.dtype == np.bool_ and out is None:
+        otherwise = False
+    return _write_out(table.op("where")(mask, result, otherwise), out)
 
 
-def _device(*given: Any) -> str | None:
-    return next((x.device for x in given if isinstance(x, Array)), None)
+def _device(*values: Any) -> str | None:
+    return next((x.device for x in values if isinstance(x, Array)), None)
 
 
-def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _call_op(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Call an op for a ufunc; `dtype` is the dtype of the computation and of the result."""
-    given = dict(options)
-    asked = given.pop("dtype", None)
-    meant = _meant(label, given)
-    if asked is None:
-        return op(*inputs, **meant)
-    dtype = as_dtype(asked, label)
+    remaining = dict(options)
+    dtype_asked = remaining.pop("dtype", None)
+    op_options = _drop_defaults(label, remaining)
+    if dtype_asked is None:
+        return op(*inputs, **op_options)
+    dtype = as_dtype(dtype_asked, label)
     if dtype != np.bool_:  # which comparisons return for any dtype
         inputs = tuple(_cast(label, x, dtype) for x in inputs)
-    result = op(*inputs, **meant)
+    result = op(*inputs, **op_options)
     if result.dtype != dtype:
         raise TypeError(f"{label}: the result has dtype {result.dtype}; dtype={dtype} was requested. "
                         "Leave dtype out, and use .astype(…).")  # fmt: skip
@@ -142,26 +142,26 @@ def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]
 
 def _cast(label: str, x: Any, dtype: np.dtype[Any]) -> Any:
     if not _fits(x, dtype, "same_kind"):
-        given = x.dtype if hasattr(x, "dtype") else repr(x)
-        raise TypeError(f"{label}: {given} is not narrowed to dtype={dtype} silently. Pass x.astype({dtype.name!r}).")
+        source = x.dtype if hasattr(x, "dtype") else repr(x)
+        raise TypeError(f"{label}: {source} is not narrowed to dtype={dtype} silently. Pass x.astype({dtype.name!r}).")
     return x.astype(dtype) if hasattr(x, "astype") else x
 
 
 def _fits(x: Any, dtype: np.dtype[Any], casting: Any) -> bool:
     """Return whether a dtype can represent a value; Python numbers have a kind but no size."""
     if type(x) in {bool, int, float}:
-        return casting == "unsafe" or weak(x, dtype) == dtype
+        return casting == "unsafe" or promote_weak(x, dtype) == dtype
     return bool(np.can_cast(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype, dtype, casting))
 
 
-def _folded(label: str, name: str | None, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _call_method(label: str, name: str | None, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if name is None:
-        raise _unknown(label)
+        raise _unsupported_error(label)
     axis = options.pop("axis", 0)  # NumPy's default for these methods
-    return _named(label, name)(*inputs, axis=axis, **_meant(label, options))
+    return _find_op(label, name)(*inputs, axis=axis, **_drop_defaults(label, options))
 
 
-def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def function(numpy_function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Run one of NumPy's functions.
 
     Raises
@@ -169,63 +169,67 @@ def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[st
     TypeError
         If no op implements it, or the op has no such parameter.
     """
-    label = f"{called.__module__}.{called.__name__}".replace("numpy", "np", 1)
-    if called in _LOOKING:
-        return called(*_seen(args), **{name: _seen(value) for name, value in options.items()})
-    if called is np.copyto:
-        return _copied(*args, **options)
-    given = dict(options)
-    out = given.pop("out", None)
-    if called in _METHODS:
-        return _put(_plainly(label, called, args, given), out)
-    if called in _DEFAULTS:
-        name, defaults = _DEFAULTS[called]
-        op = _named(label, name)
+    label = f"{numpy_function.__module__}.{numpy_function.__name__}".replace("numpy", "np", 1)
+    if numpy_function in _LOOKING:
+        return numpy_function(*_as_numpy(args), **{name: _as_numpy(value) for name, value in options.items()})
+    if numpy_function is np.copyto:
+        return _copyto(*args, **options)
+    remaining = dict(options)
+    out = remaining.pop("out", None)
+    if numpy_function in _METHODS:
+        return _write_out(_call_plain_method(label, numpy_function, args, remaining), out)
+    if numpy_function in _DEFAULTS:
+        name, defaults = _DEFAULTS[numpy_function]
+        op = _find_op(label, name)
     else:
-        found, defaults = _answers().get(called), {}
-        if found is None:
-            raise _unknown(label)
-        op = found
-    return _put(_asked(label, called, op, args, {**defaults, **given}), out)
+        answer, defaults = _ops_by_function().get(numpy_function), {}
+        if answer is None:
+            raise _unsupported_error(label)
+        op = answer
+    return _write_out(_call_by_signature(label, numpy_function, op, args, {**defaults, **remaining}), out)
 
 
-def _spread(arrays: tuple[Any, ...]) -> list[Any]:
+def _broadcast(arrays: tuple[Any, ...]) -> list[Any]:
     """Broadcast arrays; objects that they cannot contain, such as names or None, are left to NumPy."""
     device = _device(*arrays)
     parts = []
-    for given in arrays:
-        part = given if isinstance(given, Array) else np.asarray(given)
-        fits = part.dtype.name in DTYPES or (part.dtype.kind in "biuf" and not isinstance(given, np.ndarray))
-        parts.append(asarray(given, device=device) if fits else part)
+    for value in arrays:
+        part = value if isinstance(value, Array) else np.asarray(value)
+        fits = part.dtype.name in DTYPES or (part.dtype.kind in "biuf" and not isinstance(value, np.ndarray))
+        parts.append(asarray(value, device=device) if fits else part)
     shape = np.broadcast_shapes(*(part.shape for part in parts))
     return [table.op("broadcast_to")(p, shape) if isinstance(p, Array) else np.broadcast_to(p, shape) for p in parts]
 
 
-def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+def _call_plain_method(
+    label: str, numpy_function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     """Call a method with the arguments of NumPy's function, dropping options that change nothing."""
-    defaults = {name: default for _, name, _, default in _words(called, (), given)}
-    meant = {name: value for name, value in given.items() if not _same(value, defaults[name])}
+    defaults = {name: default for _, name, _, default in _numpy_arguments(numpy_function, (), options)}
+    changed = {name: value for name, value in options.items() if not _same(value, defaults[name])}
     try:
-        inspect.signature(_METHODS[called]).bind(*args, **meant)
+        inspect.signature(_METHODS[numpy_function]).bind(*args, **changed)
     except TypeError as error:
         raise TypeError(f"{label}: {error}. Pass x.numpy() for NumPy's own, on the CPU.") from None
-    return _METHODS[called](*args, **meant)
+    return _METHODS[numpy_function](*args, **changed)
 
 
-def _asked(label: str, called: Callable[..., Any], op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+def _call_by_signature(
+    label: str, numpy_function: Callable[..., Any], op: Op, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     """Call an op with the arguments of NumPy's function, by its names, order and defaults."""
     parameters = op.__signature__.parameters
     by_place: dict[int, Any] = {}
     by_name: dict[str, Any] = {}
-    most = sum(p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD} for p in parameters.values())
+    positional_count = sum(p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD} for p in parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
-        most = len(args)
-    for place, word, value, default in _words(called, args, given):
+        positional_count = len(args)
+    for place, word, value, default in _numpy_arguments(numpy_function, args, options):
         name = _WORDS.get(word, word)
-        known = parameters.get(name)
-        if known is not None and known.kind not in {known.POSITIONAL_ONLY, known.VAR_POSITIONAL}:
+        parameter = parameters.get(name)
+        if parameter is not None and parameter.kind not in {parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL}:
             by_name[name] = value
-        elif place < most:
+        elif place < positional_count:
             if value is not default:
                 by_place[place] = value
         elif word == "kind":  # every sort is stable
@@ -240,17 +244,17 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and isinstance(value, (str, int)) and value == default)
 
 
-def _words(
-    called: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]
+def _numpy_arguments(
+    numpy_function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, Any, Any]]:
     """Yield each argument with the position, the name and the default of NumPy's parameter."""
     nowhere = 1 << 16  # the position of keyword-only parameters
     try:
-        parameters = list(inspect.signature(called).parameters.values())
+        parameters = list(inspect.signature(numpy_function).parameters.values())
     except ValueError:
-        names = _PARAMETERS.get(called, ("",) * len(args))
+        names = _PARAMETERS.get(numpy_function, ("",) * len(args))
         yield from ((i, name, value, None) for i, (name, value) in enumerate(zip(names, args, strict=False)))
-        yield from ((nowhere, name, value, None) for name, value in given.items())
+        yield from ((nowhere, name, value, None) for name, value in options.items())
         return
     defaults = {p.name: p.default for p in parameters}
     names = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
@@ -258,50 +262,50 @@ def _words(
         names = ("",) * len(args)
     for i, (name, value) in enumerate(zip(names, args, strict=False)):
         yield i, name, value, defaults.get(name)
-    placed = names[: len(args)]  # positional arguments win over our own defaults
-    for name, value in given.items():
-        if name not in placed:
+    positional = names[: len(args)]  # positional arguments win over our own defaults
+    for name, value in options.items():
+        if name not in positional:
             yield names.index(name) if name in names else nowhere, name, value, defaults.get(name)
 
 
 @functools.cache
-def _answers() -> Mapping[Any, Op]:
+def _ops_by_function() -> Mapping[Any, Op]:
     """Map NumPy's functions to the ops that implement them; if there are two, to the one with the same name."""
-    found: dict[Any, Op] = {}
+    ops_by_function: dict[Any, Op] = {}
     for op in table.ops().values():
         for candidate in (op.row.reference, *op.row.numpy):
             if not (getattr(candidate, "__module__", "") or "").startswith("numpy") and not isinstance(
                 candidate, np.ufunc
             ):
                 continue
-            if candidate not in found or op.name == candidate.__name__:
-                found[candidate] = op
-    return found
+            if candidate not in ops_by_function or op.name == candidate.__name__:
+                ops_by_function[candidate] = op
+    return ops_by_function
 
 
-def _named(label: str, name: str) -> Op:
+def _find_op(label: str, name: str) -> Op:
     try:
         return table.op(name)
     except (KeyError, StopIteration):
-        raise _unknown(label) from None
+        raise _unsupported_error(label) from None
 
 
-def _unknown(label: str) -> TypeError:
+def _unsupported_error(label: str) -> TypeError:
     return TypeError(f"{label}: no op of metalnb answers for it. Pass x.numpy() for NumPy's own, on the CPU.")
 
 
-def _meant(label: str, options: dict[str, Any]) -> dict[str, Any]:
+def _drop_defaults(label: str, options: dict[str, Any]) -> dict[str, Any]:
     """Drop options that change nothing."""
-    plain = {"casting": "same_kind", "order": "K", "subok": True, "keepdims": False, "dtype": None}
-    meant = {n: v for n, v in options.items() if n not in plain or v != plain[n]}
-    if "initial" in meant or "casting" in meant or "order" in meant or "subok" in meant:
+    defaults = {"casting": "same_kind", "order": "K", "subok": True, "keepdims": False, "dtype": None}
+    changed = {n: v for n, v in options.items() if n not in defaults or v != defaults[n]}
+    if "initial" in changed or "casting" in changed or "order" in changed or "subok" in changed:
         raise TypeError(
-            f"{label}: {', '.join(sorted(meant))} is not supported for metalnb's arrays. Pass x.numpy() for NumPy's."
+            f"{label}: {', '.join(sorted(changed))} is not supported for metalnb's arrays. Pass x.numpy() for NumPy's."
         )
-    return meant
+    return changed
 
 
-def _put(result: Any, out: Any) -> Any:
+def _write_out(result: Any, out: Any) -> Any:
     """Write a result to where the caller wants it."""
     if isinstance(out, tuple):
         (out,) = out
@@ -317,33 +321,33 @@ def _put(result: Any, out: Any) -> Any:
     return out
 
 
-def _copied(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if where is not True:
         src = np.where(where, src, dst)
     if isinstance(dst, np.ndarray):
         np.copyto(dst, src.read(), casting)
         return
     if not _fits(src, dst.dtype, casting):
-        given = src.dtype if hasattr(src, "dtype") else repr(src)
-        raise TypeError(f"np.copyto: {given} is not cast to {dst.dtype} by casting={casting!r}. "
+        source = src.dtype if hasattr(src, "dtype") else repr(src)
+        raise TypeError(f"np.copyto: {source} is not cast to {dst.dtype} by casting={casting!r}. "
                         "Pass src.astype(…), or casting='unsafe'.")  # fmt: skip
     array_indexing.assign(dst, src)
 
 
-def _deep(rank: int, arrays: tuple[Any, ...]) -> Any:
+def _at_least(rank: int, arrays: tuple[Any, ...]) -> Any:
     """Return arrays with at least `rank` axes, new ones first."""
-    made = tuple(a.reshape((1,) * (rank - a.ndim) + a.shape) if a.ndim < rank else a for a in arrays)
-    return made[0] if len(made) == 1 else made
+    widened = tuple(a.reshape((1,) * (rank - a.ndim) + a.shape) if a.ndim < rank else a for a in arrays)
+    return widened[0] if len(widened) == 1 else widened
 
 
-def _joined(arrays: list[Array], axis: int) -> Any:
+def _concatenate(arrays: list[Array], axis: int) -> Any:
     return table.op("concat")(arrays, axis=min(axis, arrays[0].ndim - 1))
 
 
-def _seen(value: Any) -> Any:
+def _as_numpy(value: Any) -> Any:
     """View the arrays in an argument as NumPy's, for the duration of a call."""
     if isinstance(value, Array):
         return value.read()
     if isinstance(value, (list, tuple)):
-        return type(value)(_seen(v) for v in value)
+        return type(value)(_as_numpy(v) for v in value)
     return value

@@ -25,10 +25,7 @@ from typing import Any, NamedTuple
 from ..display import Source
 from .launching.programs import kernel_source
 
-__all__ = [
-    "ALL", "BOOL", "FLOATS", "INTEGERS", "NUMERIC", "SIGNED", "UNSIGNED",
-    "LeastTraffic", "Op", "OpRow", "op",
-]  # fmt: skip
+__all__ = ["ALL", "BOOL", "FLOATS", "INTEGERS", "NUMERIC", "SIGNED", "UNSIGNED", "LeastTraffic", "Op", "OpRow", "op"]
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -131,9 +128,9 @@ class Op:
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Start the op; return the arrays that it fills."""
         if args and hasattr(type(args[0]), "__metal_traced__"):  # part of a fused function
-            made = args[0].__metal_traced__(self.name, args, options)
-            if made is not NotImplemented:
-                return made
+            traced = args[0].__metal_traced__(self.name, args, options)
+            if traced is not NotImplemented:
+                return traced
         try:
             return self._function(*args, **options)
         except TypeError:
@@ -144,10 +141,10 @@ class Op:
     def __metal_traffic__(self, *args: Any, **options: Any) -> LeastTraffic:
         """Return the least bytes that a call must move: those of its arguments and results."""
         result = self(*args, **options)
-        given = [a for a in (*args, *options.values()) if hasattr(a, "nbytes")]
-        made = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if hasattr(r, "nbytes")]
-        count = max((a.size for a in (*given, *made)), default=0)
-        return LeastTraffic(sum(a.nbytes for a in (*given, *made)), int(self.row.flops * count))
+        inputs = [a for a in (*args, *options.values()) if hasattr(a, "nbytes")]
+        outputs = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if hasattr(r, "nbytes")]
+        count = max((a.size for a in (*inputs, *outputs)), default=0)
+        return LeastTraffic(sum(a.nbytes for a in (*inputs, *outputs)), int(self.row.flops * count))
 
     def __repr__(self) -> str:
         return f"<metalnb.{self.name}{self.__signature__}: {self.doc}>"
@@ -159,7 +156,7 @@ class Op:
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
     """Turn a function into an op; `OpRow` lists the properties that it can declare."""
 
-    def made(function: Callable[..., Any]) -> Op:
+    def decorate(function: Callable[..., Any]) -> Op:
         return Op(function, OpRow(family, **row))
 
-    return made
+    return decorate

@@ -35,15 +35,15 @@ MODULES = (
 @functools.cache
 def ops() -> Mapping[str, Op]:
     """Return every op by its name."""
-    found: dict[str, Op] = {}
+    ops_by_name: dict[str, Op] = {}
     for name in MODULES:
         module = importlib.import_module(f".{name}", __package__)
         functions = (v for n, v in vars(module).items() if isinstance(v, Op) and n[0] != "_")
         rows: list[Any] = [*getattr(module, "ROWS", ()), *functions]
         for row in rows:
-            if found.setdefault(row.name, row) is not row:
+            if ops_by_name.setdefault(row.name, row) is not row:
                 raise ValueError(f"two ops are named {row.name!r}")
-    return MappingProxyType(found)
+    return MappingProxyType(ops_by_name)
 
 
 @functools.cache
@@ -54,10 +54,10 @@ def op(name: str) -> Op:
     ------
     KeyError
     """
-    known = ops()
-    if name in known:
-        return known[name]
-    found = next((o for o in known.values() if name in o.row.aliases), None)
-    if found is None:
+    all_ops = ops()
+    if name in all_ops:
+        return all_ops[name]
+    aliased = next((o for o in all_ops.values() if name in o.row.aliases), None)
+    if aliased is None:
         raise KeyError(name)
-    return found
+    return aliased

@@ -21,7 +21,9 @@ _SECONDS = 2.0
 _UNSAFE = frozenset({"beyond", "barrier", "endless", "reported"})  # then a call is not made: it could end the process
 
 
-def guard(session: Session, program: Program, expected: Any, *, asked: bool, known: Mapping[str, list[Kernel]]) -> None:
+def guard(
+    session: Session, program: Program, expected: Any, *, requested: bool, earlier: Mapping[str, list[Kernel]]
+) -> None:
     """Check the calls of a cell's kernels.
 
     Parameters
@@ -32,9 +34,9 @@ def guard(session: Session, program: Program, expected: Any, *, asked: bool, kno
     program : Program
     expected : callable, array or mapping, optional
         As for `validate`; for a cell with several kernels, a mapping by kernel.
-    asked : bool
+    requested : bool
         Whether the cell itself requests it.
-    known : mapping of str to list of Kernel
+    earlier : mapping of str to list of Kernel
         The kernels of earlier cells.
 
     Raises
@@ -42,44 +44,44 @@ def guard(session: Session, program: Program, expected: Any, *, asked: bool, kno
     UsageError
         If a cell has several kernels and the expected values do not say whose they are.
     """
-    if session.checking == "off" or (session.checking == "asked" and not asked):
+    if session.checking == "off" or (session.checking == "asked" and not requested):
         return
     if expected is not None and len(program) > 1 and not (isinstance(expected, Mapping) and {*expected} <= {*program}):
         names = ", ".join(program)
         raise UsageError(f"--check: the cell has {len(program)} kernels ({names}): pass a dict of references by kernel")
     for name, kernel in program.kernels.items():
-        own = expected.get(name) if isinstance(expected, Mapping) and {*expected} <= {*program} else expected
-        if session.checking == "on" or asked or kernel not in known.get(name, []):
-            kernel.before_call = _checking(session, own)
+        reference = expected.get(name) if isinstance(expected, Mapping) and {*expected} <= {*program} else expected
+        if session.checking == "on" or requested or kernel not in earlier.get(name, []):
+            kernel.before_call = _call_checker(session, reference)
 
 
-def _checking(session: Session, expected: Any) -> Callable[..., None]:
-    def check(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _call_checker(session: Session, expected: Any) -> Callable[..., None]:
+    def check(kernel: Kernel, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if session.checking == "off":
             kernel.before_call = None
             return
         try:
-            seen = validate(kernel, *args, expected=expected, seconds=_SECONDS, device=True, **named)
+            report = validate(kernel, *args, expected=expected, seconds=_SECONDS, device=True, **keywords)
         except EngineUnavailable as error:
             print(f"note: {kernel.signature.name} is not checked: {error}")  # noqa: T201  (of the notebook's own state)
             kernel.before_call = None
             return
-        _show(seen)
+        _show(report)
         if session.checking != "on":
             kernel.before_call = None
 
     return check
 
 
-def _show(seen: Validation) -> None:
-    if seen.ok and not seen.findings and not seen.left_out:
-        as_expected = f", {', '.join(seen.compared)} as expected" if seen.compared else ""
-        where = f"by {seen.by}" if seen.by else f"in {seen.accesses:,} accesses"
-        print(f"note: {seen.kernel}: no fault {where}{as_expected}")  # noqa: T201
+def _show(report: Validation) -> None:
+    if report.ok and not report.findings and not report.left_out:
+        outputs = f", {', '.join(report.compared)} as expected" if report.compared else ""
+        basis = f"by {report.by}" if report.by else f"in {report.accesses:,} accesses"
+        print(f"note: {report.kernel}: no fault {basis}{outputs}")  # noqa: T201
         return
-    display(seen)  # type: ignore[no-untyped-call]
-    unsafe = next((f for f in seen.findings if f.kind in _UNSAFE and not f.case), None)
+    display(report)  # type: ignore[no-untyped-call]
+    unsafe = next((f for f in report.findings if f.kind in _UNSAFE and not f.case), None)
     if unsafe is not None:
         cure = "The call was not made. To make it without a check: %metal check off."
-        message = f"{seen.kernel}: {sentence(unsafe)} {cure}"
+        message = f"{report.kernel}: {sentence(unsafe)} {cure}"
         raise KernelFault(message)

@@ -17,7 +17,7 @@ from ..call.kernel import Kernel
 from ..engine import REGISTRY, RENAMED
 from .session import Session
 
-__all__ = ["Call", "evaluated", "parsed", "split"]
+__all__ = ["Call", "evaluate_call", "parse_call", "split"]
 
 # ``saxpy@1`` is not useful Python, since nothing supports @ with a number. A matrix product has spaces, or an array's
 # name.
@@ -58,10 +58,10 @@ class Call:
             while text.startswith("(") and text.removeprefix("(").lstrip().startswith(("(", "lambda")):
                 text = text[1:-1].strip()
             return text
-        return _PLACED.sub(_written, ast.unparse(self.function))
+        return _PLACED.sub(_author_name, ast.unparse(self.function))
 
 
-def parsed(magic: str, text: str) -> Call:
+def parse_call(magic: str, text: str) -> Call:
     """Parse one call; a semicolon after it is dropped.
 
     Raises
@@ -71,67 +71,72 @@ def parsed(magic: str, text: str) -> Call:
     """
     text = text.strip().rstrip("; \t")
     try:
-        body = ast.parse(_VERSION.sub(_placed, text), mode="eval").body
+        body = ast.parse(_VERSION.sub(_placeholder, text), mode="eval").body
     except SyntaxError as error:
         message = f"{magic}: {text!r} is not a call or an expression: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
         raise UsageError(message) from error
     if isinstance(body, ast.Constant) and isinstance(body.value, str):  # an expression in quotes
-        return parsed(magic, body.value)
+        return parse_call(magic, body.value)
     if isinstance(body, ast.Call):
         return Call(text, body.func, body)
-    if _names_one(body):
+    if _names_something(body):
         return Call(text, body, None)
-    function = body if isinstance(body, ast.Lambda) else _function_of(body)
+    function = body if isinstance(body, ast.Lambda) else _as_function(body)
     return Call(text, function, ast.Call(function, [], []))
 
 
-def _placed(found: re.Match[str]) -> str:
+def _placeholder(match: re.Match[str]) -> str:
     """Return a name for a version of a kernel or a kernel on an engine; return any other word unchanged."""
-    name, number, engine = found.groups(default="")
+    name, number, engine = match.groups(default="")
     if not number and not engine:
         return name
     return f"metalnb_version_{number}_on_{engine.replace(':', _COLON)}_of_{name}"
 
 
-def _written(found: re.Match[str]) -> str:
+def _author_name(match: re.Match[str]) -> str:
     """Return the text that such a name replaces."""
-    number, engine, name = found.groups()
+    number, engine, name = match.groups()
     return name + (f"@{number}" if number else "") + (f"@{engine.replace(_COLON, ':')}" if engine else "")
 
 
-def _names_one(body: ast.expr) -> bool:
+def _names_something(body: ast.expr) -> bool:
     """Return whether an expression names a function: ``saxpy``, ``program.saxpy``, ``kernels['saxpy']``."""
     if isinstance(body, ast.Attribute) or (isinstance(body, ast.Subscript) and not isinstance(body.slice, ast.Slice)):
-        return _names_one(body.value)
+        return _names_something(body.value)
     return isinstance(body, ast.Name)
 
 
-def _function_of(body: ast.expr) -> ast.Lambda:
+def _as_function(body: ast.expr) -> ast.Lambda:
     """Return a function that evaluates an expression; the versions of kernels in it are looked up once."""
     names = sorted({n.id for n in ast.walk(body) if isinstance(n, ast.Name) and _PLACED.fullmatch(n.id)})
-    given = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [ast.Name(n, ast.Load()) for n in names])
-    return ast.Lambda(given, body)
+    parameters = ast.arguments(
+        [], [ast.arg(n) for n in names], None, [], [], None, [ast.Name(n, ast.Load()) for n in names],
+    )  # fmt: skip
+    return ast.Lambda(parameters, body)
 
 
 def split(text: str) -> list[str]:
     """Split a line where one expression ends and another begins: ``a(x) b(x)`` into two, like ``a(x), x + y``."""
-    starts, depth, ended = [0], 0, ""
+    starts, depth, last_end = [0], 0, ""
     try:
         for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline):
             word = token.string
-            named = token.type == tokenize.NAME and not keyword.iskeyword(word)
-            value = named or token.type in {tokenize.STRING, tokenize.NUMBER}
-            begins = value or word == "lambda" or (word == "(" and text.strip()[token.start[1] - 1].isspace())
-            if depth == 0 and token.string and (ended == "," or (ended and begins and (word != "(" or ended == ")"))):
+            is_name = token.type == tokenize.NAME and not keyword.iskeyword(word)
+            value = is_name or token.type in {tokenize.STRING, tokenize.NUMBER}
+            can_begin = value or word == "lambda" or (word == "(" and text.strip()[token.start[1] - 1].isspace())
+            follows = last_end and can_begin and (word != "(" or last_end == ")")
+            if depth == 0 and token.string and (last_end == "," or follows):
                 starts.append(token.start[1])
             depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
-            ended = word if word in {")", "]", ","} or value else ""
+            last_end = word if word in {")", "]", ","} or value else ""
     except (tokenize.TokenError, IndentationError):  # a bracket is not closed: reported when it is parsed
         return [text.strip()]
     return [text.strip()[a:b].rstrip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
 
 
-def evaluated(session: Session, call: Call, arguments: ast.Call | None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def evaluate_call(
+    session: Session, call: Call, arguments: ast.Call | None
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """Evaluate a call's function and arguments in the user's namespace, without calling it.
 
     Raises
@@ -147,32 +152,33 @@ def evaluated(session: Session, call: Call, arguments: ast.Call | None) -> tuple
         for node in ast.walk(call.function)
         if isinstance(node, ast.Name) and (place := _PLACED.fullmatch(node.id))
     }
-    given = arguments or ast.Call(call.function, [], [])
-    code = ast.Call(ast.Name(_COLLECT, ast.Load()), [call.function, *given.args], given.keywords)
+    call_arguments = arguments or ast.Call(call.function, [], [])
+    code = ast.Call(ast.Name(_COLLECT, ast.Load()), [call.function, *call_arguments.args], call_arguments.keywords)
     tree = ast.fix_missing_locations(ast.Expression(code))
     names = ChainMap({_COLLECT: _collect, **versions}, shell.user_ns)
-    found: tuple[Any, tuple[Any, ...], dict[str, Any]] = eval(  # noqa: S307  (the user's own)
+    result: tuple[Any, tuple[Any, ...], dict[str, Any]] = eval(  # noqa: S307  (the user's own)
         compile(tree, "<magic>", "eval"), shell.user_global_ns, names
     )
     if isinstance(call.function, ast.Lambda):
-        found[0].__name__ = call.label
-    return found
+        result[0].__name__ = call.label
+    return result
 
 
-def _collect(function: Any, /, *args: Any, **named: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    return function, args, named
+def _collect(function: Any, /, *args: Any, **keywords: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    return function, args, keywords
 
 
 def _version(session: Session, name: str, number: str, engine: str) -> Any:
     """Return a version of a kernel, or a kernel on the named engine; or the product of two arrays with such names."""
-    found = session.versions.get(name, [])
-    if number and not 1 <= int(number) <= len(found):
-        has = f"there are {name}@1 to {name}@{len(found)}" if found else f"no cell has bound a kernel {name!r}"
-        raise UsageError(f"{name}@{number}: {has}")
-    kernel = found[int(number) - 1] if number else session.shell.user_ns.get(name)
+    versions = session.versions.get(name, [])
+    if number and not 1 <= int(number) <= len(versions):
+        none = f"no cell has bound a kernel {name!r}"
+        available = f"there are {name}@1 to {name}@{len(versions)}" if versions else none
+        raise UsageError(f"{name}@{number}: {available}")
+    kernel = versions[int(number) - 1] if number else session.shell.user_ns.get(name)
     if not engine:
         return kernel
     if not isinstance(kernel, Kernel):
-        what = f"{name!r} is of type {type(kernel).__name__}" if name in session.shell.user_ns else f"no {name!r}"
-        raise UsageError(f"{name}@{engine}: takes a kernel to an engine; {what}. Write a product as {name} @ {engine}")
+        kind = f"{name!r} is of type {type(kernel).__name__}" if name in session.shell.user_ns else f"no {name!r}"
+        raise UsageError(f"{name}@{engine}: takes a kernel to an engine; {kind}. Write a product as {name} @ {engine}")
     return kernel.on(engine)

@@ -20,11 +20,11 @@ _OF_CHECKS = {"expected", "rtol", "atol", "seconds", "device"}  # parameters of 
 def install_cards(shell: Any, session: Session) -> None:
     """Show a program below the cell that it was compiled from without repeating the cell's text."""
 
-    def shown(program: Program, **_options: Any) -> dict[str, str]:
-        here = session.compiled_here == (shell.execution_count, program)
-        return program.cards(source=not here)
+    def card_bundle(program: Program, **_options: Any) -> dict[str, str]:
+        is_own_cell = session.compiled_here == (shell.execution_count, program)
+        return program.cards(source=not is_own_cell)
 
-    shell.display_formatter.mimebundle_formatter.for_type(Program, shown)
+    shell.display_formatter.mimebundle_formatter.for_type(Program, card_bundle)
 
 
 def remove_cards(shell: Any) -> None:
@@ -41,23 +41,24 @@ def latest_call(session: Session, name: str) -> str:
             continue
         with contextlib.suppress(SyntaxError):
             calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-            found = [(node.lineno, node.col_offset, own) for node in calls if (own := _call(node, name)) is not None]
-            if found:
-                return ast.unparse(max(found, key=lambda each: each[:2])[2])
-    measured = session.calls.get(name)
-    if measured is None:
+            places = ((node.lineno, node.col_offset, _call(node, name)) for node in calls)
+            calls_of_kernel = [(line, column, call) for line, column, call in places if call is not None]
+            if calls_of_kernel:
+                return ast.unparse(max(calls_of_kernel, key=lambda entry: entry[:2])[2])
+    timed_call = session.calls.get(name)
+    if timed_call is None:
         return ""
-    return ast.unparse(ast.Call(ast.Name(name, ast.Load()), measured.args, measured.keywords))
+    return ast.unparse(ast.Call(ast.Name(name, ast.Load()), timed_call.args, timed_call.keywords))
 
 
 def _call(node: ast.Call, name: str) -> ast.Call | None:
     """Return the kernel's call that an expression is or checks; None for any other expression."""
-    own, args = node.func, node.args
-    if isinstance(own, ast.Attribute) and own.attr == "check":
-        own = own.value
-    elif args and _CHECKS.fullmatch(ast.unparse(own)):
-        own, args = args[0], args[1:]
-    if not (isinstance(own, ast.Name) and own.id == name):
+    target, args = node.func, node.args
+    if isinstance(target, ast.Attribute) and target.attr == "check":
+        target = target.value
+    elif args and _CHECKS.fullmatch(ast.unparse(target)):
+        target, args = args[0], args[1:]
+    if not (isinstance(target, ast.Name) and target.id == name):
         return None
-    keywords = node.keywords if own is node.func else [k for k in node.keywords if k.arg not in _OF_CHECKS]
-    return ast.Call(own, args, keywords)
+    keywords = node.keywords if target is node.func else [k for k in node.keywords if k.arg not in _OF_CHECKS]
+    return ast.Call(target, args, keywords)

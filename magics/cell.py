@@ -13,8 +13,8 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from ..msl.libclang.author_warnings import at_the_text
 from ..program import Program, compile
 from .call_checks import guard
-from .editor_lines import below, lines_above
-from .options import assignment, evaluate, python_name, unquoted
+from .editor_lines import lines_above, move_below
+from .options import evaluate, parse_assignment, python_name, unquote
 from .session import Header, Session
 
 __all__ = ["CellMagics"]
@@ -34,7 +34,7 @@ class CellMagics(Magics):
 
     @magic_arguments("%metal")
     @argument(
-        "--engine", type=unquoted, default=_DEFAULT["engine"],
+        "--engine", type=unquote, default=_DEFAULT["engine"],
         help="the engine to run on; %%metal engines lists them (default: the one in use)",
     )  # fmt: skip
     @argument(
@@ -43,25 +43,25 @@ class CellMagics(Magics):
         "in a loop on engine cpu (default: %(default)s)",
     )  # fmt: skip
     @argument(
-        "--constant", metavar="NAME=VALUE", type=assignment, action="append", default=[],
+        "--constant", metavar="NAME=VALUE", type=parse_assignment, action="append", default=[],
         help="a function constant; the value is a Python expression and may use the notebook's names; repeatable",
     )  # fmt: skip
     @argument(
-        "--msl", metavar="VERSION", type=unquoted, default=_DEFAULT["msl"],
+        "--msl", metavar="VERSION", type=unquote, default=_DEFAULT["msl"],
         help="the version of the language, 2.3 to 3.2, that the cell must conform to (default: the engine's newest)",
     )  # fmt: skip
     @argument("--name", type=python_name, help="also bind the program under this name")
     @argument(
-        "--header", metavar="FILE", type=unquoted,
+        "--header", metavar="FILE", type=unquote,
         help='keep the cell for #include "FILE" in later cells; it needs no kernel, and is checked at once',
     )  # fmt: skip
-    @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
+    @argument("--save", metavar="PATH", type=unquote, help="write the cell to a .metal file once it has compiled")
     @argument(
         "--unchecked", action="store_true",
         help="skip the bounds checks, and let loops run without a way to stop them (engines cpu and cuda)",
     )  # fmt: skip
     @argument(
-        "--check", metavar="REFERENCE", type=unquoted, nargs="?", const="",
+        "--check", metavar="REFERENCE", type=unquote, nargs="?", const="",
         help="check the first call: run it watched, on copies, and show what is wrong; with a NumPy function of the "
         "same arguments, also where its outputs differ",
     )  # fmt: skip
@@ -75,36 +75,36 @@ class CellMagics(Magics):
         options = parse_argstring(self.metal, line)
         token = at_the_text.set(True)
         try:
-            return self._compiled(options, cell)
+            return self._compile(options, cell)
         finally:
             at_the_text.reset(token)
 
-    def _compiled(self, options: Any, cell: str) -> Program | Header | None:
+    def _compile(self, options: Any, cell: str) -> Program | Header | None:
         common = {"math": options.math, "engine": options.engine, "msl": options.msl}
         if options.header and (options.name or options.constant):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header and options.check is not None:
             raise UsageError("--check is for calls, and a header has no kernel: use it in cells that include it")
-        text = below(cell, lines_above(self.shell, cell))
+        text = move_below(cell, lines_above(self.shell, cell))
         if options.header:
-            shown: Program | Header = self.session.keep_header(options.header, text, **common)
+            result: Program | Header = self.session.keep_header(options.header, text, **common)
         else:
             constants = evaluate(self.shell, options.constant)
-            program = shown = compile(
+            program = result = compile(
                 text, constants=constants, headers=self.session.headers,
                 checked=_DEFAULT["checked"] and not options.unchecked, **common,
             )  # fmt: skip
-            expected = self._reference(options.check)
-            known = {name: [*kernels] for name, kernels in self.session.versions.items()}
-            guard(self.session, program, expected, asked=options.check is not None, known=known)
+            expected = self._evaluate_reference(options.check)
+            earlier = {name: [*kernels] for name, kernels in self.session.versions.items()}
+            guard(self.session, program, expected, requested=options.check is not None, earlier=earlier)
             self.session.compiled_here = self.shell.execution_count, program
             for note in self.session.bind(program, options.name):
                 print(f"note: {note}")  # noqa: T201  (a value is shown by its card; this is about the notebook)
         if options.save:
             _save(options.save, cell)
-        return None if options.quiet else shown
+        return None if options.quiet else result
 
-    def _reference(self, text: str | None) -> Any:
+    def _evaluate_reference(self, text: str | None) -> Any:
         if not text:
             return None
         try:

@@ -18,7 +18,7 @@ from ..msl.editor.complete import complete
 from ..msl.text.scanned_cell import MAIN
 from .cell import CellMagics
 from .line import COMMANDS
-from .options import unquoted
+from .options import unquote
 from .session import Session
 
 __all__ = ["IDENTIFIER", "MetalText", "matcher", "metal_text"]
@@ -56,12 +56,12 @@ class MetalText:
 
 def metal_text(text: str, offset: int) -> MetalText | None:
     """Return the Metal in a cell's text, with the cursor at an offset in that text; None for another cell."""
-    found = _CELL.match(text)
-    if found is None:
+    match = _CELL.match(text)
+    if match is None:
         return None
-    start = found.end() + (not found[0].endswith("\n"))  # a body that is yet to be written begins on the next line
-    header = _HEADER.search(found["options"] or "")
-    return MetalText(text[start:], offset - start, unquoted(header[1]) if header else MAIN)
+    start = match.end() + (not match[0].endswith("\n"))  # a body that is yet to be written begins on the next line
+    header = _HEADER.search(match["options"] or "")
+    return MetalText(text[start:], offset - start, unquote(header[1]) if header else MAIN)
 
 
 class _Silence(list[SimpleCompletion]):
@@ -86,16 +86,16 @@ def matcher(session: Session) -> Callable[[CompletionContext], Any]:
 
 def _match(context: CompletionContext, session: Session) -> dict[str, Any]:
     lines = context.full_text.split("\n")
-    here = lines[context.cursor_line][: context.cursor_position]
-    offset = sum(len(line) + 1 for line in lines[: context.cursor_line]) + len(here)
+    line_start = lines[context.cursor_line][: context.cursor_position]
+    offset = sum(len(line) + 1 for line in lines[: context.cursor_line]) + len(line_start)
     metal = metal_text(context.full_text, offset)
     if metal and metal.offset >= 0:
-        word, found = complete(metal.body, metal.offset, session.headers, metal.name)
-        return _answer(word, [SimpleCompletion(c.text, type=_JUPYTER.get(c.kind, c.kind)) for c in found])
-    if metal and re.match(r"\s*%%metal[ \t]", here):
-        return _words(here, _options(here, metal.body))
-    line = _LINE.match(here)
-    return _words(here, _arguments(line["words"].split(" "), session)) if line else {"completions": []}
+        word, completions = complete(metal.body, metal.offset, session.headers, metal.name)
+        return _answer(word, [SimpleCompletion(c.text, type=_JUPYTER.get(c.kind, c.kind)) for c in completions])
+    if metal and re.match(r"\s*%%metal[ \t]", line_start):
+        return _words(line_start, _options(line_start, metal.body))
+    line = _LINE.match(line_start)
+    return _words(line_start, _arguments(line["words"].split(" "), session)) if line else {"completions": []}
 
 
 def _answer(fragment: str, completions: list[SimpleCompletion]) -> dict[str, Any]:
@@ -114,12 +114,12 @@ def _words(line: str, words: Iterable[tuple[str, str]] | None) -> dict[str, Any]
 
 def _options(line: str, body: str) -> Iterable[tuple[str, str]] | None:
     """Return the completions for the line of ``%%metal``, from the declarations of its options."""
-    before = re.split(r"[\s=]+", line)[:-1]
+    earlier_words = re.split(r"[\s=]+", line)[:-1]
     actions = {option: a for a in CellMagics.metal.parser._actions for option in a.option_strings}  # noqa: SLF001
-    last = actions.get(before[-1])
+    last = actions.get(earlier_words[-1])
     if last is None or last.nargs == 0:
-        given = {word for word in before if word in actions and word != "--constant"}
-        return [(option, "keyword") for option in actions if option not in given]
+        used_options = {word for word in earlier_words if word in actions and word != "--constant"}
+        return [(option, "keyword") for option in actions if option not in used_options]
     if last.dest in {"header", "save"}:
         return None  # a file's name
     values = {
@@ -130,8 +130,8 @@ def _options(line: str, body: str) -> Iterable[tuple[str, str]] | None:
 
 def _arguments(words: list[str], session: Session) -> Iterator[tuple[str, str]]:
     """Return the completions for the line of ``%metal``."""
-    before = [word for word in words[:-1] if word]
-    if not before:
+    earlier_words = [word for word in words[:-1] if word]
+    if not earlier_words:
         return ((name, "keyword") for name in COMMANDS)
     second = {"use": [*REGISTRY, "default"], "source": [*session.kernels(), "--lowered"], "cache": ["clear"]}
-    return ((name, "instance") for name in (second.get(before[0], []) if len(before) == 1 else []))
+    return ((name, "instance") for name in (second.get(earlier_words[0], []) if len(earlier_words) == 1 else []))

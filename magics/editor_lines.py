@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["below", "lines_above"]
+__all__ = ["lines_above", "move_below"]
 
 
-def below(text: str, above: int) -> str:
+def move_below(text: str, count: int) -> str:
     """Return a cell's text below `count` empty lines."""
-    return "\n" * above + text
+    return "\n" * count + text
 
 
 def lines_above(shell: Any, text: str) -> int:
     """Return the number of lines above this text in the running cell: the magic's line, and those above it."""
     history = getattr(shell, "history_manager", None)
-    typed = history.input_hist_raw[-1] if history is not None else ""
-    head, found, _ = typed.rpartition(text.rstrip("\n") or "\n")
-    return head.count("\n") if found and head.lstrip().startswith("%%") else 1
+    input_text = history.input_hist_raw[-1] if history is not None else ""
+    head, separator, _ = input_text.rpartition(text.rstrip("\n") or "\n")
+    return head.count("\n") if separator and head.lstrip().startswith("%%") else 1

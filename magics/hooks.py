@@ -21,7 +21,7 @@ def install(shell: Any, session: Session) -> None:
     shell.Completer.custom_matchers.append(matcher(session))
     install_cards(shell, session)
     for name in _QUESTIONS:
-        shell.register_magic_function(question(shell, _usual(shell, name)), "line", name)
+        shell.register_magic_function(question(shell, _original(shell, name)), "line", name)
     kernel = getattr(shell, "kernel", None)  # none in a terminal
     if kernel is not None:
         kernel.do_inspect = inspector(session, kernel.do_inspect)
@@ -37,11 +37,11 @@ def remove(shell: Any) -> None:
     for matcher in ours:
         shell.Completer.custom_matchers.remove(matcher)
     for name in _QUESTIONS:
-        shell.magics_manager.magics["line"][name] = _usual(shell, name)
+        shell.magics_manager.magics["line"][name] = _original(shell, name)
     kernel = getattr(shell, "kernel", None)
     if kernel is not None:
         vars(kernel).pop("do_inspect", None)  # the class's own method is used again
 
 
-def _usual(shell: Any, name: str) -> Any:
+def _original(shell: Any, name: str) -> Any:
     return getattr(shell.magics_manager.registry["NamespaceMagics"], name)

@@ -15,7 +15,7 @@ from ..msl.editor.name_description import describe, describe_name
 from ..program.findings import findings
 from .card_answers import latest_call
 from .completer import metal_text
-from .editor_lines import below
+from .editor_lines import move_below
 from .session import Session
 
 __all__ = ["CALL", "FINDINGS", "LATEST", "MISTAKES", "inspector", "question"]
@@ -26,7 +26,7 @@ MISTAKES = "application/vnd.metalnb.mistakes+json"
 CALL = "application/vnd.metalnb.call"
 
 
-def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]:
+def inspector(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     """Return a Jupyter kernel's answer to Shift-Tab: ours for a Metal cell, the usual one for any other."""
 
     def do_inspect(code: str, cursor_pos: int, detail_level: int = 0, *args: Any, **options: Any) -> Any:
@@ -36,12 +36,13 @@ def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]
             return {"status": "ok", "found": True, "data": {CALL: latest_call(session, code)}, "metadata": {}}
         metal = metal_text(code, cursor_pos)
         if metal is None or metal.offset < 0:
-            return usual(code, cursor_pos, detail_level, *args, **options)
+            return original(code, cursor_pos, detail_level, *args, **options)
         try:
-            found = describe(metal.body, metal.offset, session.headers, metal.name)
+            descriptions = describe(metal.body, metal.offset, session.headers, metal.name)
         except Exception:  # noqa: BLE001  (inspecting a name must not show our traceback)
-            found = ()
-        return {"status": "ok", "found": bool(found), "data": bundle(found) if found else {}, "metadata": {}}
+            descriptions = ()
+        data = bundle(descriptions) if descriptions else {}
+        return {"status": "ok", "found": bool(descriptions), "data": data, "metadata": {}}
 
     return do_inspect
 
@@ -51,32 +52,34 @@ def _mistakes(session: Session, code: str) -> dict[str, Any]:
     marks: list[dict[str, Any]] = []
     metal = metal_text(code, 0)
     if metal is not None and metal.body.strip():
-        text = below(metal.body, code[: -metal.offset].count("\n"))
+        text = move_below(metal.body, code[: -metal.offset].count("\n"))
         with contextlib.suppress(Exception):  # no traceback while someone is typing
             marks = [_mark(each) for each in findings(text, session.headers, metal.name)]
     return {"status": "ok", "found": True, "data": {MISTAKES: marks}, "metadata": {}}
 
 
-def _mark(found: Diagnostic) -> dict[str, Any]:
-    word = re.match(r"\w+|.", found.text[found.column - 1 :])
-    said = f"{found.message}\n{found.hint}" if found.hint and found.hint not in found.message else found.message
-    meant = re.search(r"did you mean '(\w+)'\?", said)
+def _mark(diagnostic: Diagnostic) -> dict[str, Any]:
+    word = re.match(r"\w+|.", diagnostic.text[diagnostic.column - 1 :])
+    message = diagnostic.message
+    if diagnostic.hint and diagnostic.hint not in message:
+        message += f"\n{diagnostic.hint}"
+    suggestion = re.search(r"did you mean '(\w+)'\?", message)
     return {
-        "line": found.line, "column": found.column, "length": len(word[0]) if word else 0,
-        "severity": found.severity, "message": said, "meant": meant[1] if meant else "",
+        "line": diagnostic.line, "column": diagnostic.column, "length": len(word[0]) if word else 0,
+        "severity": diagnostic.severity, "message": message, "meant": suggestion[1] if suggestion else "",
     }  # fmt: skip
 
 
-def question(shell: Any, usual: Callable[..., Any]) -> Callable[..., Any]:
+def question(shell: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     """Return the magic behind ``name?``: Python's answer or, for a name that Python lacks, Metal's."""
 
     def pinfo(parameter_s: str = "", namespaces: Sequence[str] | None = None) -> Any:
         name = parameter_s.strip().strip("?")
-        found = describe_name(name)
-        if found and not shell.object_inspect(name)["found"]:
-            page.page(bundle(found))
+        descriptions = describe_name(name)
+        if descriptions and not shell.object_inspect(name)["found"]:
+            page.page(bundle(descriptions))
             return None
-        return usual(parameter_s, namespaces)
+        return original(parameter_s, namespaces)
 
-    pinfo.__doc__ = usual.__doc__
+    pinfo.__doc__ = original.__doc__
     return pinfo

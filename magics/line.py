@@ -19,7 +19,7 @@ from ..program import Program
 from ..timing.gpu_capture import capture
 from ..timing.limits import Limits, limits
 from .call_checks import MODES
-from .options import unquoted
+from .options import unquote
 from .session import Session
 
 __all__ = ["COMMANDS", "LineMagics"]
@@ -50,22 +50,24 @@ def _use(_session: Session, name: str | None) -> EngineList:
 
 
 def _kernels(session: Session, _word: str | None) -> Listing[Kernel]:
-    found = session.kernels()
+    kernels = session.kernels()
     rows = tuple(
         (name, ", ".join(p.name for p in k.signature.params), k.engine.name, k.card.summary)
-        for name, k in found.items()
+        for name, k in kernels.items()
     )
     head = ("kernel", "arguments", "engine", "")
-    return Listing(found, Table(head, rows, empty="no kernels yet: a %%metal cell binds them", code=frozenset({0, 1})))
+    return Listing(
+        kernels, Table(head, rows, empty="no kernels yet: a %%metal cell binds them", code=frozenset({0, 1})),
+    )  # fmt: skip
 
 
 def _source(session: Session, name: str | None) -> Source:
     return Source(_program(session, name)[0].source)
 
 
-def _lowered(session: Session, name: str | None) -> Source:
+def _lowered_source(session: Session, name: str | None) -> Source:
     program, names = _program(session, name)
-    return Source("\n".join(map(program.lowered, names)))
+    return Source("\n".join(map(program.lowered_text, names)))
 
 
 def _program(session: Session, name: str | None) -> tuple[Program, list[str]]:
@@ -89,13 +91,13 @@ def _headers(session: Session, _word: str | None) -> Listing[Source]:
 def _cache(_session: Session, word: str | None) -> Listing[Usage]:
     if word not in {None, "clear"}:
         raise UsageError(f"%metal cache: unknown word {word!r}; write %metal cache or %metal cache clear")
-    kept = store()
-    usage = kept.clear() if word else kept.usage()
+    cache_store = store()
+    usage = cache_store.clear() if word else cache_store.usage()
     rows = tuple((kind, f"{u.entries:,}", nbytes(u.nbytes)) for kind, u in usage.items())
     limit = size_limit()
     total = nbytes(sum(u.nbytes for u in usage.values()))
     size = f"{total} cleared" if word else f"{total} of at most {nbytes(limit)}" if limit else f"{total}, no limit"
-    caption = f"{kept.root}: {size}"
+    caption = f"{cache_store.root}: {size}"
     return Listing(usage, Table(("kind", "entries", "size"), rows, caption, empty="nothing is kept"))
 
 
@@ -150,7 +152,7 @@ class LineMagics(Magics):
 
     @magic_arguments("metal")
     @argument("command", nargs="?", default="engines", help=f"one of {', '.join(COMMANDS)} (default: %(default)s)")
-    @argument("word", nargs="?", type=unquoted, help="the command's argument")
+    @argument("word", nargs="?", type=unquote, help="the command's argument")
     @argument("--lowered", action="store_true", help="with source: the text passed to the compiler")
     @line_magic("metal")
     def metal(self, line: str) -> Any:
@@ -165,7 +167,7 @@ class LineMagics(Magics):
         if options.lowered and command.run is not _source:
             raise UsageError("--lowered belongs to %metal source")
         if options.lowered:
-            return _lowered(self.session, options.word)
+            return _lowered_source(self.session, options.word)
         return command.run(self.session, options.word)
 
     metal.__doc__ = f"{metal.__doc__}\n{_help()}\n"

@@ -8,21 +8,21 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-__all__ = ["assignment", "evaluate", "python_name", "unquoted"]
+__all__ = ["evaluate", "parse_assignment", "python_name", "unquote"]
 
 _METAL_WORDS = {"true": True, "false": False}
 
 
-def unquoted(text: str) -> str:
+def unquote(text: str) -> str:
     """Remove a word's quotes, which IPython's splitting keeps."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1]
     return text
 
 
-def assignment(text: str) -> tuple[str, str]:
+def parse_assignment(text: str) -> tuple[str, str]:
     """Split ``NAME=VALUE``."""
-    name, equals, value = unquoted(text).partition("=")
+    name, equals, value = unquote(text).partition("=")
     if not equals or not name.strip().isidentifier() or not value.strip():
         message = f"{text!r} is not of the form NAME=VALUE, like TILE=16"
         raise argparse.ArgumentTypeError(message)
@@ -31,10 +31,10 @@ def assignment(text: str) -> tuple[str, str]:
 
 def python_name(text: str) -> str:
     """Return a name that Python can bind, or refuse it."""
-    if not unquoted(text).isidentifier() or keyword.iskeyword(unquoted(text)):
+    if not unquote(text).isidentifier() or keyword.iskeyword(unquote(text)):
         message = f"{text!r} is not a Python name"
         raise argparse.ArgumentTypeError(message)
-    return unquoted(text)
+    return unquote(text)
 
 
 def evaluate(shell: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:

@@ -66,11 +66,11 @@ class Session:
     @classmethod
     def of(cls, shell: Any) -> Self:
         """Return a shell's session, the same one if the extension is loaded again."""
-        found = getattr(shell, _PLACE, None)
-        if not isinstance(found, cls):
-            found = cls(shell)
-            setattr(shell, _PLACE, found)
-        return found
+        session = getattr(shell, _PLACE, None)
+        if not isinstance(session, cls):
+            session = cls(shell)
+            setattr(shell, _PLACE, session)
+        return session
 
     def keep_header(self, name: str, text: str, **options: Any) -> Header:
         """Check a header cell's source as a cell would include it, after the standard library, and keep it.
@@ -99,17 +99,17 @@ class Session:
         """
         self.last = program
         for kernel_name, kernel in program.kernels.items():
-            known = self.versions.setdefault(kernel_name, [])
-            if kernel not in known:  # a cell that returns to an earlier source returns to its kernels
-                known.append(kernel)
+            versions_of_kernel = self.versions.setdefault(kernel_name, [])
+            if kernel not in versions_of_kernel:  # a cell that returns to an earlier source returns to its kernels
+                versions_of_kernel.append(kernel)
         values: dict[str, Any] = {n: k for n, k in program.kernels.items() if _is_name(n)}
         call = f"as {name}[{{!r}}]" if name else "as program[{!r}] with %%metal --name program"
         notes = [f"kernel {n!r} is not a Python name: call it {call.format(n)}" for n in program if n not in values]
-        notes += _hidden("kernel", values, self.shell.user_ns)
+        notes += _hidden_name_notes("kernel", values, self.shell.user_ns)
         if name in values:
             notes.append(f"program {name!r} hides the kernel {name!r}: call it as {name}[{name!r}]")
         elif name:
-            notes += _hidden("program", {name: program}, self.shell.user_ns)
+            notes += _hidden_name_notes("program", {name: program}, self.shell.user_ns)
         self.shell.push({**values, name: program} if name else values)
         return notes
 
@@ -122,12 +122,12 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def _hidden(what: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> Iterator[str]:
+def _hidden_name_notes(kind: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> Iterator[str]:
     """Describe the user's names that binding these would hide."""
     for name, value in values.items():
         if name in namespace:
-            before = namespace[name]
-            if not isinstance(before, type(value)):
-                yield f"{what} {name!r} replaces the variable {name!r}, of type {type(before).__name__}"
+            hidden_value = namespace[name]
+            if not isinstance(hidden_value, type(value)):
+                yield f"{kind} {name!r} replaces the variable {name!r}, of type {type(hidden_value).__name__}"
         elif hasattr(builtins, name):
-            yield f"{what} {name!r} hides Python's own {name!r} in this notebook; `del {name}` brings it back"
+            yield f"{kind} {name!r} hides Python's own {name!r} in this notebook; `del {name}` brings it back"

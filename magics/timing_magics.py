@@ -16,8 +16,8 @@ from ..profiling.profile_record import Profile
 from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
 from ..timing.records import Timing
-from .calls import Call, evaluated, parsed, split
-from .options import unquoted
+from .calls import Call, evaluate_call, parse_call, split
+from .options import unquote
 from .session import Session
 
 __all__ = ["TimingMagics"]
@@ -53,15 +53,15 @@ class TimingMagics(Magics):
         operations are counted in a run before, unless --bytes or --flops states them. %%metal_time times the cell's
         statements by the wall clock, running them many times.
         """
-        words, call = _parted(line)
+        words, call = _split_options(line)
         options = parse_argstring(self.metal_time, words)
         counts = {name: self._count(name, getattr(options, name)) for name in ("bytes", "flops")}
         if cell is not None:
             if call:
                 raise UsageError(f"%%metal_time: takes its options on the line, and the statements below; got {call!r}")
             return measure(self._statements(cell), cold=options.cold, **counts)
-        bound = _bound(*self._evaluated("%metal_time", parsed("%metal_time", call)))
-        return measure(bound, cold=options.cold, counted=True, **counts)
+        timed = _bind(*self._evaluate("%metal_time", parse_call("%metal_time", call)))
+        return measure(timed, cold=options.cold, counted=True, **counts)
 
     @magic_arguments("%metal_profile")
     @argument("--seconds", type=float, default=1.0, help="time limit for starting threadgroups (default: 1)")
@@ -78,13 +78,13 @@ class TimingMagics(Magics):
         It shows the source with figures for each line; a click on an access draws its 32 lanes and their positions in
         memory. The call runs on copies, and nothing is timed.
         """
-        words, call = _parted(line)
+        words, call = _split_options(line)
         options = parse_argstring(self.metal_profile, words)
-        bound = _bound(*self._evaluated("%metal_profile", parsed("%metal_profile", call)))
-        if not isinstance(bound, Dispatch):
+        dispatch = _bind(*self._evaluate("%metal_profile", parse_call("%metal_profile", call)))
+        if not isinstance(dispatch, Dispatch):
             raise UsageError(f"%metal_profile: takes a call of a kernel; got {call!r}")
-        shown = {"device": unquoted(options.device)} if options.device else {}
-        return profile(bound, seconds=options.seconds, banks=options.banks, **shown)
+        device_option = {"device": unquote(options.device)} if options.device else {}
+        return profile(dispatch, seconds=options.seconds, banks=options.banks, **device_option)
 
     @magic_arguments("%metal_compare")
     @argument("calls", nargs="?", help="two or more calls, separated by spaces")
@@ -104,32 +104,34 @@ class TimingMagics(Magics):
         times by their device's clock are shown as well. A kernel without arguments gets those of the others, or those
         of the last such magic with that kernel.
         """
-        calls = [parsed("%metal_compare", text) for text in split(line)]
+        calls = [parse_call("%metal_compare", text) for text in split(line)]
         if len(calls) < 2:
-            asked = "takes two calls or more, like a(x) b(x), or a(x), x + y"
-            raise UsageError(f"%metal_compare: {asked}; got {len(calls)}: {line.strip()!r}")
-        shared = next((c.arguments for c in calls if c.arguments is not None), None)
-        jobs = [_bound(*self._evaluated("%metal_compare", call, shared)) for call in calls]
+            rule = "takes two calls or more, like a(x) b(x), or a(x), x + y"
+            raise UsageError(f"%metal_compare: {rule}; got {len(calls)}: {line.strip()!r}")
+        shared_arguments = next((c.arguments for c in calls if c.arguments is not None), None)
+        jobs = [_bind(*self._evaluate("%metal_compare", call, shared_arguments)) for call in calls]
         names = [call.label for call in calls]
         return compare(jobs, names=names if len(set(names)) == len(names) else None)
 
-    def _evaluated(self, magic: str, call: Call, shared: Any = None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    def _evaluate(
+        self, magic: str, call: Call, shared_arguments: Any = None
+    ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         """Evaluate a call; if it has no arguments, use those of another."""
-        arguments = call.arguments or shared or self.session.calls.get(call.name)
+        arguments = call.arguments or shared_arguments or self.session.calls.get(call.name)
         if arguments is None:
             raise UsageError(f"{magic}: {call.text!r} has no arguments. Write them once: {call.label}(…)")
         try:
-            found = evaluated(self.session, call, arguments)
+            result = evaluate_call(self.session, call, arguments)
         except NameError as error:
             raise UsageError(f"{magic}: {call.text!r}: {error}") from None
         self.session.calls[call.name] = arguments
-        return found
+        return result
 
     def _count(self, name: str, text: str | None) -> Any:
         if text is None:
             return None
         try:
-            return self.shell.ev(unquoted(text))
+            return self.shell.ev(unquote(text))
         except Exception as error:
             raise UsageError(f"--{name} {text}: {type(error).__name__}: {error}") from error
 
@@ -145,16 +147,16 @@ class TimingMagics(Magics):
         return cell_
 
 
-def _bound(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _bind(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Bind the callable to time to its arguments."""
     if isinstance(function, Kernel):
-        return function.prepare(*args, **named)
+        return function.prepare(*args, **keywords)
     if not callable(function):
         raise UsageError(f"{type(function).__name__} is not a kernel, and cannot be called")
-    return functools.partial(function, *args, **named)
+    return functools.partial(function, *args, **keywords)
 
 
-def _parted(line: str) -> tuple[str, str]:
+def _split_options(line: str) -> tuple[str, str]:
     """Separate the options from the call."""
     words: list[str] = []
     rest = line.strip()

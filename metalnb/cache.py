@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache_limit import Upkeep, entries, used
+from .cache_limit import Upkeep, entries, note_use
 
 __all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 
@@ -53,9 +53,9 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 def folder() -> Path:
     """Return the cache's folder: ``METALNB_CACHE``, else the user's cache folder."""
-    chosen = os.environ.get("METALNB_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
+    path = os.environ.get("METALNB_CACHE")
+    if path:
+        return Path(path).expanduser()
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("metalnb", appauthor=False))
@@ -122,21 +122,21 @@ class Store:
     def has(self, path: Path) -> bool:
         """Return whether an entry for a tool exists, and note its use."""
         try:
-            used(path, path.stat())
+            note_use(path, path.stat())
         except OSError:
             return False
         return True
 
-    def take(self, made: Path, path: Path) -> None:
+    def take(self, file: Path, path: Path) -> None:
         """Move a file that was made in `scratch` into place as an entry.
 
         Raises
         ------
         OSError
         """
-        nbytes = made.stat().st_size
-        made.replace(path)
-        self._upkeep.wrote(nbytes)
+        nbytes = file.stat().st_size
+        file.replace(path)
+        self._upkeep.note_write(nbytes)
 
     def get(self, key: str, kind: str) -> bytes | None:
         """Read an entry; return None if there is none or it is damaged."""
@@ -146,7 +146,7 @@ class Store:
         try:
             with path.open("rb") as file:
                 data = file.read()
-                used(path, os.fstat(file.fileno()))
+                note_use(path, os.fstat(file.fileno()))
         except OSError:
             return None
         body = data[_DIGEST:]
@@ -166,7 +166,7 @@ class Store:
             except OSError:
                 Path(name).unlink(missing_ok=True)
                 raise
-            self._upkeep.wrote(len(data))
+            self._upkeep.note_write(len(data))
 
     def make(self, key: str, kind: str, build: Callable[[], bytes]) -> bytes:
         """Read an entry, or build and write it."""
@@ -178,19 +178,19 @@ class Store:
 
     def usage(self) -> dict[str, Usage]:
         """Return the number of entries of each kind, and their size."""
-        found: dict[str, Usage] = {}
+        usages: dict[str, Usage] = {}
         for entry in entries(self.root):
-            before = found.get(entry.kind, Usage(0, 0))
-            found[entry.kind] = Usage(before.entries + 1, before.nbytes + entry.nbytes)
-        return dict(sorted(found.items()))
+            usage = usages.get(entry.kind, Usage(0, 0))
+            usages[entry.kind] = Usage(usage.entries + 1, usage.nbytes + entry.nbytes)
+        return dict(sorted(usages.items()))
 
     def clear(self) -> dict[str, Usage]:
         """Remove every entry, but no other files in the folder; return the entries."""
-        found = self.usage()
+        usages = self.usage()
         for entry in entries(self.root):
             with contextlib.suppress(OSError):
                 Path(entry.path).unlink()
-        return found
+        return usages
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["CacheEntry", "Upkeep", "entries", "size_limit", "used"]
+__all__ = ["CacheEntry", "Upkeep", "entries", "note_use", "size_limit"]
 
 _DEFAULT = 10**9  # bytes
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -39,22 +39,22 @@ def size_limit() -> int | None:
 
     A value that is not a size causes one warning, and the default is used.
     """
-    return _parsed_size(os.environ.get("METALNB_CACHE_SIZE", ""))
+    return _parse_size(os.environ.get("METALNB_CACHE_SIZE", ""))
 
 
 @functools.cache
-def _parsed_size(text: str) -> int | None:
+def _parse_size(text: str) -> int | None:
     if not text.strip():
         return _DEFAULT
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         message = f"METALNB_CACHE_SIZE is a size in bytes, as 500M or 2G, or 0 for no limit (got {text!r}); 1G is used"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return _DEFAULT
-    return int(float(found[1]) * _SCALES[found[2].lower()]) or None
+    return int(float(match[1]) * _SCALES[match[2].lower()]) or None
 
 
-def used(path: Path, status: os.stat_result) -> None:
+def note_use(path: Path, status: os.stat_result) -> None:
     """Note that an entry with this status is in use."""
     if abs(time.time() - status.st_mtime) > _RECENT:
         with contextlib.suppress(OSError):  # a folder that can only be read
@@ -80,9 +80,9 @@ def entries(root: Path) -> Iterator[CacheEntry]:
 
 
 def _entries_among(files: Iterable[_File]) -> Iterator[CacheEntry]:
-    for kind, few, file in files:
+    for kind, prefix, file in files:
         with contextlib.suppress(OSError):  # another process has removed it
-            if _ENTRY.fullmatch(few + file.name) and file.is_file(follow_symlinks=False):
+            if _ENTRY.fullmatch(prefix + file.name) and file.is_file(follow_symlinks=False):
                 status = file.stat(follow_symlinks=False)
                 yield CacheEntry(file.path, kind, status.st_size, status.st_mtime)
 
@@ -90,15 +90,15 @@ def _entries_among(files: Iterable[_File]) -> Iterator[CacheEntry]:
 def _files(root: Path) -> Iterator[_File]:
     """Yield the files two folders deep, with the names of both folders."""
     for kind in _inside(root):
-        for few in _inside(kind.path):
-            for file in _inside(few.path):
-                yield kind.name, few.name, file
+        for prefix in _inside(kind.path):
+            for file in _inside(prefix.path):
+                yield kind.name, prefix.name, file
 
 
 def _inside(folder: str | Path) -> list[os.DirEntry[str]]:
     """Return a folder's entries, none for a file or for a folder that another process has just removed."""
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        return list(found)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries_of_folder:
+        return list(entries_of_folder)
     return []
 
 
@@ -115,32 +115,32 @@ class Upkeep:
         self._root = root
         self._count = root / "written"
 
-    def wrote(self, nbytes: int) -> None:
+    def note_write(self, nbytes: int) -> None:
         """Count an entry that has just been written; scan the folder if it is time."""
         with contextlib.suppress(OSError):
-            total, scanned = self._add(nbytes)
+            total, last_scan = self._add(nbytes)
             limit = size_limit()
-            if abs(time.time() - scanned) > _HOUR or (limit is not None and total > limit):
+            if abs(time.time() - last_scan) > _HOUR or (limit is not None and total > limit):
                 self._scan(limit)
 
     def _add(self, nbytes: int) -> tuple[int, float]:
         """Append to the count; return the approximate bytes of all entries, and the time of the last scan."""
         with self._count.open("ab+") as file:
             file.write(bytes(-(-nbytes // _UNIT)))
-            since = (file.tell() - _HEAD.size) * _UNIT
+            size = (file.tell() - _HEAD.size) * _UNIT
             file.seek(0)
             head = file.read(_HEAD.size)
-        found, scanned = _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0.0)
-        return found + since, scanned
+        counted, last_scan = _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0.0)
+        return counted + size, last_scan
 
     def _scan(self, limit: int | None) -> None:
         """Remove incomplete files of killed processes, and the entries beyond the limit; restart the count."""
         files = list(_files(self._root))
         self._sweep(files)
-        every = sorted(_entries_among(files), key=lambda entry: entry.last_use)
-        total = sum(entry.nbytes for entry in every)
+        by_age = sorted(_entries_among(files), key=lambda entry: entry.last_use)
+        total = sum(entry.nbytes for entry in by_age)
         if limit is not None and total > limit:
-            total = _trimmed(every, total, int(limit * _LEFT))
+            total = _trim(by_age, total, int(limit * _LEFT))
         with self._count.open("r+b") as file:
             file.write(_HEAD.pack(total, time.time()))
             file.truncate()
@@ -154,13 +154,13 @@ class Upkeep:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _trimmed(every: list[CacheEntry], total: int, target: int) -> int:
+def _trim(by_age: list[CacheEntry], total: int, target: int) -> int:
     """Remove the first entries, until the rest is within a target; return the bytes left.
 
     Entries that cannot be removed, such as loaded libraries on Windows, are excluded from the sum: they would otherwise
     be retried at every write.
     """
-    for entry in every:
+    for entry in by_age:
         if total <= target:
             break
         with contextlib.suppress(OSError):

@@ -118,26 +118,26 @@ def examine() -> Checkup:
     Checkup
     """
     trials = tuple(map(_try, engine.REGISTRY))  # first, since it fills the cache, whose size is reported
-    kept = cache.store()
+    store = cache.store()
     problem = _cache_problem()
-    usage = kept.usage().values()
-    chosen, chosen_problem = _chosen()
+    usage = store.usage().values()
+    engine_name, chosen_problem = _current_engine()
     return Checkup(
         versions=_versions(),
         system=f"{platform.system()} {platform.machine()}",
-        cache=str(kept.root),
+        cache=str(store.root),
         cache_bytes=sum(u.nbytes for u in usage),
         cache_entries=sum(u.entries for u in usage),
         cache_problem=problem,
         trials=trials,
-        chosen=chosen,
+        chosen=engine_name,
         chosen_problem=chosen_problem,
-        chosen_why=engine.why_current() if chosen else "",
+        chosen_why=engine.why_current() if engine_name else "",
         cache_limit=size_limit(),
     )
 
 
-def _chosen() -> tuple[str, str]:
+def _current_engine() -> tuple[str, str]:
     try:
         return engine.current().name, ""
     except Exception as error:  # noqa: BLE001  (as in `_try`)
@@ -154,21 +154,21 @@ def _problem(error: Exception) -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {"metalnb": "", "Python": platform.python_version(), "numpy": "", "libclang": "", "ziglang": ""}
-    for name in [name for name, version in found.items() if not version]:
+    versions = {"metalnb": "", "Python": platform.python_version(), "numpy": "", "libclang": "", "ziglang": ""}
+    for name in [name for name, version in versions.items() if not version]:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "missing"
-    return found
+            versions[name] = "missing"
+    return versions
 
 
 def _cache_problem() -> str:
     """Write to the cache and read it back."""
-    kept = cache.store()
+    store = cache.store()
     key = cache.digest("doctor")
-    kept.put(key, "doctor", b"works")
-    if kept.get(key, "doctor") == b"works":
+    store.put(key, "doctor", b"works")
+    if store.get(key, "doctor") == b"works":
         return ""
     return "cannot be written, so every cell is compiled again: set METALNB_CACHE to another folder"
 
@@ -188,68 +188,71 @@ def _run(trial: EngineTrial) -> EngineTrial:
     start = time.perf_counter()
     kernel = compile(_KERNEL, engine=trial.name, name="doctor.metal")["checkup"]
     y = kernel(x, a=3, grid=_THREADS, threadgroup=256)
-    compiled = time.perf_counter() - start
+    compile_seconds = time.perf_counter() - start
     y.fill(0)
     start = time.perf_counter()
     kernel(x, y, 3, grid=_THREADS, threadgroup=256)
-    ran = time.perf_counter() - start
-    wrong = int(np.count_nonzero(y != _expected(x)))
-    if wrong:
-        problem = f"the kernel ran, but {wrong:,} of {_THREADS:,} values are wrong: please report it with this text"
+    run_seconds = time.perf_counter() - start
+    wrong_count = int(np.count_nonzero(y != _expected_result(x)))
+    if wrong_count:
+        share = f"{wrong_count:,} of {_THREADS:,} values"
+        problem = f"the kernel ran, but {share} are wrong: please report it with this text"
         return dataclasses.replace(trial, problem=problem)
-    return dataclasses.replace(trial, works=True, compile_seconds=compiled, run_seconds=ran)
+    return dataclasses.replace(trial, works=True, compile_seconds=compile_seconds, run_seconds=run_seconds)
 
 
-def _expected(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def _expected_result(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
     """Compute the kernel's result on the host: each threadgroup of 256, the last one shorter, reversed."""
     groups = [3 * x[start : start + 256][::-1] for start in range(0, x.size, 256)]
     return np.concatenate(groups) + x
 
 
-def write(found: Checkup, *, colour: bool = False, plain: bool = False) -> str:
+def write(checkup: Checkup, *, colour: bool = False, plain: bool = False) -> str:
     """Return a checkup as text for a terminal.
 
     Parameters
     ----------
-    found : Checkup
+    checkup : Checkup
     colour : bool, optional
     plain : bool, optional
         True for a terminal that shows only ASCII.
     """
     bold, dim, green, red = (_paint(code if colour else "") for code in ("1", "2", "32", "31"))
-    good, bad, between = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")
-    most = f" of at most {nbytes(found.cache_limit)}" if found.cache_limit else ""
-    size = f"{found.cache_entries} entries, {nbytes(found.cache_bytes)}{most}"
+    good_mark, bad_mark, separator = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")
+    limit = f" of at most {nbytes(checkup.cache_limit)}" if checkup.cache_limit else ""
+    size = f"{checkup.cache_entries} entries, {nbytes(checkup.cache_bytes)}{limit}"
     lines = [
-        between.join([*(f"{name} {version}" for name, version in found.versions.items()), found.system]),
-        f"cache: {found.cache} ({red(found.cache_problem) if found.cache_problem else size})",
+        separator.join([*(f"{name} {version}" for name, version in checkup.versions.items()), checkup.system]),
+        f"cache: {checkup.cache} ({red(checkup.cache_problem) if checkup.cache_problem else size})",
         "",
     ]
-    for trial in found.trials:
-        mark = green(good) if trial.works else red(bad)
+    for trial in checkup.trials:
+        mark = green(good_mark) if trial.works else red(bad_mark)
         lines.append(f"{mark} {bold(trial.name)}" + (f"  {trial.device}" if trial.device else ""))
         if trial.versions:
-            told = (v if v.startswith(what) else f"{what} {v}" for what, v in trial.versions.items())
-            lines.append(f"    {dim(between.join(told))}")
+            versions = (v if v.startswith(part) else f"{part} {v}" for part, v in trial.versions.items())
+            lines.append(f"    {dim(separator.join(versions))}")
         lines.append(f"    {_verdict(trial)}")
-    return "\n".join([*lines, "", _ending(found, green, red)])
+    return "\n".join([*lines, "", _ending(checkup, green, red)])
 
 
 def _paint(code: str) -> Callable[[str], str]:
     return lambda text: f"\x1b[{code}m{text}\x1b[0m" if code else text
 
 
-def _ending(found: Checkup, good: Callable[[str], str], bad: Callable[[str], str]) -> str:
-    if not found.works:
-        return bad("No engine works on this machine.")
-    if found.chosen_problem:
-        return bad(f"Cells cannot run: {found.chosen_problem}")
-    cells = f"cells run on engine '{found.chosen}': {found.chosen_why}"
-    wrong = [t.name for t in found.trials if not t.works and t.name in {found.chosen, found.chosen.rpartition(":")[0]}]
-    if wrong:
-        other = next(t.name for t in found.trials if t.works)
-        return bad(f"Not ready: {cells}, and it failed (see above). METALNB_ENGINE={other} chooses one that works.")
-    return good(f"Ready: {cells}. In a notebook: %load_ext metalnb")
+def _ending(checkup: Checkup, paint_good: Callable[[str], str], paint_bad: Callable[[str], str]) -> str:
+    if not checkup.works:
+        return paint_bad("No engine works on this machine.")
+    if checkup.chosen_problem:
+        return paint_bad(f"Cells cannot run: {checkup.chosen_problem}")
+    cells = f"cells run on engine '{checkup.chosen}': {checkup.chosen_why}"
+    names = {checkup.chosen, checkup.chosen.rpartition(":")[0]}
+    failed = [t.name for t in checkup.trials if not t.works and t.name in names]
+    if failed:
+        alternative = next(t.name for t in checkup.trials if t.works)
+        cure = f"METALNB_ENGINE={alternative} chooses one that works"
+        return paint_bad(f"Not ready: {cells}, and it failed (see above). {cure}.")
+    return paint_good(f"Ready: {cells}. In a notebook: %load_ext metalnb")
 
 
 def _verdict(trial: EngineTrial) -> str:
@@ -263,19 +266,19 @@ def _verdict(trial: EngineTrial) -> str:
 
 def main(*, json: bool = False) -> int:
     """Examine this machine and print the findings; return 0 if an engine works, else 1."""
-    found = examine()
+    checkup = examine()
     if json:
         import json as writer
 
-        print(writer.dumps(found.to_json(), indent=2))
+        print(writer.dumps(checkup.to_json(), indent=2))
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        text = write(found, colour=colour, plain=not _shows("✓✗·"))
-        print(text if _shows(text) else text.encode("ascii", "replace").decode())
-    return 0 if found.works else 1
+        text = write(checkup, colour=colour, plain=not _can_print("✓✗·"))
+        print(text if _can_print(text) else text.encode("ascii", "replace").decode())
+    return 0 if checkup.works else 1
 
 
-def _shows(text: str) -> bool:
+def _can_print(text: str) -> bool:
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

@@ -113,11 +113,11 @@ def layout_of(name: str) -> Layout | None:
     (16, 12, 'float3')
     """
     name = spell(name)
-    found = _NAMED.match(name)
-    if found is None:
+    match = _NAMED.match(name)
+    if match is None:
         return None
-    packed, scalar, columns, rows = found.groups()
-    if scalar not in SCALARS or (packed and not columns):
+    prefix, scalar, columns, rows = match.groups()
+    if scalar not in SCALARS or (prefix and not columns):
         return None
     size = _scalar_size(scalar)
     if columns is None:
@@ -127,7 +127,7 @@ def layout_of(name: str) -> Layout | None:
         total = int(columns) * width * size
         return Layout(name, scalar, (int(columns), int(rows)), (int(columns), width), total, width * size)
     count = int(columns)
-    if packed:
+    if prefix:
         return Layout(name, scalar, (count,), (count,), count * size, size)
     width = 2 if count == 2 else 4
     return Layout(name, scalar, (count,), (width,), width * size, width * size)
@@ -143,8 +143,8 @@ def spell(name: str) -> str:
     """Turn the compiler's spelling of a type into MSL's: ``const metal::vec<unsigned int, 2>`` -> ``uint2``."""
     name = _QUALIFIERS.sub("", name).strip()
 
-    def vector(found: re.Match[str]) -> str:
-        kind, scalar, columns, rows = found.groups()
+    def vector(match: re.Match[str]) -> str:
+        kind, scalar, columns, rows = match.groups()
         scalar = _CANONICAL.get(scalar.strip(), scalar.strip())
         prefix = "packed_" if kind == "packed_vec" else ""
         return f"{prefix}{scalar}{columns}" + (f"x{rows}" if rows else "")
@@ -156,5 +156,5 @@ def spell(name: str) -> str:
 def is_masked(value: Any) -> bool:
     """Return whether a value is one of NumPy's masked arrays, without importing `numpy.ma`: NumPy loads it on use."""
     module = sys.modules.get("numpy.ma.core")
-    masked = getattr(module, "MaskedArray", None)  # missing while another thread imports it
-    return masked is not None and isinstance(value, masked)
+    masked_type = getattr(module, "MaskedArray", None)  # missing while another thread imports it
+    return masked_type is not None and isinstance(value, masked_type)

@@ -9,15 +9,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 __all__ = [
-    "ArgumentError",
-    "CompileError",
-    "Diagnostic",
-    "EngineUnavailable",
-    "KernelFault",
-    "LaunchError",
-    "MetalnbError",
-    "MetalnbWarning",
-]
+    "ArgumentError", "CompileError", "Diagnostic", "EngineUnavailable", "KernelFault", "LaunchError",
+    "MetalnbError", "MetalnbWarning",
+]  # fmt: skip
 
 
 Paint = Callable[[str, str], str]
@@ -131,11 +125,11 @@ class CompileError(MetalnbError, ValueError):
 
     def report(self, paint: Paint = _plain) -> str:
         """Return the first diagnostics, one below another, and the number of others."""
-        shown = [d.report(paint) for d in self.diagnostics[: self.shown]]
-        rest = len(self.diagnostics) - len(shown)
+        reports = [d.report(paint) for d in self.diagnostics[: self.shown]]
+        rest = len(self.diagnostics) - len(reports)
         if rest > 0:
-            shown.append(f"… and {rest} more")
-        return "\n".join(shown)
+            reports.append(f"… and {rest} more")
+        return "\n".join(reports)
 
 
 class ArgumentError(MetalnbError, TypeError, ValueError):
@@ -180,9 +174,9 @@ class KernelFault(MetalnbError, RuntimeError):
         """Return the fault; for a buffer that the caller left out, with how to set its size."""
         if self.name not in names:
             return self
-        how = f"pass shapes={{{self.name!r}: …}} to say how large it is, or pass {self.name} itself"
-        said, newline, line = str(self).partition("\n")
+        cure = f"pass shapes={{{self.name!r}: …}} to say how large it is, or pass {self.name} itself"
+        message, newline, line = str(self).partition("\n")
         return KernelFault(
-            f"{said} It was left out and made for the grid: {how}.{newline}{line}", kind=self.kind, line=self.line,
+            f"{message} It was left out and made for the grid: {cure}.{newline}{line}", kind=self.kind, line=self.line,
             column=self.column, thread=self.thread, name=self.name, index=self.index,
         )  # fmt: skip

@@ -18,8 +18,8 @@ def free_memory() -> int | None:
     This is the least of the machine's available memory, the unused part of each enclosing control group's limit (a
     container's limit), and the limit on this process's addresses.
     """
-    found = [*_of_machine(), *_of_groups(), *_of_process()]
-    return max(min(found), 0) if found else None
+    figures = [*_of_machine(), *_of_groups(), *_of_process()]
+    return max(min(figures), 0) if figures else None
 
 
 def _of_machine() -> Iterator[int]:
@@ -40,28 +40,28 @@ def _of_groups() -> Iterator[int]:
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if not controllers:
-            root, most, used, reclaimed = _GROUPS, "memory.max", "memory.current", "inactive_file"
+            root, limit_file, usage_file, cache_field = _GROUPS, "memory.max", "memory.current", "inactive_file"
         elif "memory" in controllers.split(","):
-            root, most, used = _GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
-            reclaimed = "total_inactive_file"
+            root, limit_file, usage_file = _GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cache_field = "total_inactive_file"
         else:
             continue
         group = root / path.lstrip("/")
         for folder in (group, *group.parents):  # a limit holds for all groups below; a container sees its own as root
             if folder.is_relative_to(root):
-                yield from _left(folder, most, used, reclaimed)
+                yield from _free_in_group(folder, limit_file, usage_file, cache_field)
 
 
-def _left(folder: Path, most: str, used: str, reclaimed: str) -> Iterator[int]:
+def _free_in_group(folder: Path, limit_file: str, usage_file: str, cache_field: str) -> Iterator[int]:
     try:
-        limit = int((folder / most).read_text(encoding="ascii"))  # "max" in version 2
-        taken = int((folder / used).read_text(encoding="ascii"))
+        limit = int((folder / limit_file).read_text(encoding="ascii"))  # "max" in version 2
+        usage = int((folder / usage_file).read_text(encoding="ascii"))
         lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):
         return
-    files = next((int(line.split()[1]) for line in lines if line.split()[:1] == [reclaimed]), 0)
+    files = next((int(line.split()[1]) for line in lines if line.split()[:1] == [cache_field]), 0)
     if limit < _UNLIMITED:
-        yield limit - taken + files
+        yield limit - usage + files
 
 
 def _of_process() -> Iterator[int]:

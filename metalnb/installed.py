@@ -28,9 +28,9 @@ def version_of(distribution: str, module: str) -> str:
     """
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.origin:
-        found = [*Path(spec.origin).parent.parent.glob(f"{distribution}-*.dist-info")]
-        if len(found) == 1:  # a failed update may leave two
-            return found[0].stem.removeprefix(f"{distribution}-")
+        folders = [*Path(spec.origin).parent.parent.glob(f"{distribution}-*.dist-info")]
+        if len(folders) == 1:  # a failed update may leave two
+            return folders[0].stem.removeprefix(f"{distribution}-")
     from importlib import metadata
 
     return metadata.version(distribution)

@@ -10,24 +10,24 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["bundled", "folders"]
+__all__ = ["bundle_files", "folders"]
 
 folders: dict[str, Path] = {}  # by the first part of an include, before the slash
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](\w+)/([\w.]+)[>"]', re.MULTILINE)
 
 
-def bundled(texts: Iterable[str]) -> dict[str, str]:
+def bundle_files(texts: Iterable[str]) -> dict[str, str]:
     """Return the files that sources include, directly or indirectly, by the name in the include."""
-    found: dict[str, str] = {}
-    ahead = [pair for text in texts for pair in _INCLUDE.findall(text)]
-    while ahead:
-        folder, name = ahead.pop()
+    files: dict[str, str] = {}
+    pending = [pair for text in texts for pair in _INCLUDE.findall(text)]
+    while pending:
+        folder, name = pending.pop()
         text = _text(folder, name)
-        if text is not None and f"{folder}/{name}" not in found:
-            found[f"{folder}/{name}"] = text
-            ahead += _INCLUDE.findall(text)
-    return found
+        if text is not None and f"{folder}/{name}" not in files:
+            files[f"{folder}/{name}"] = text
+            pending += _INCLUDE.findall(text)
+    return files
 
 
 @functools.cache

@@ -79,12 +79,12 @@ class Rendered:
             return f"<pre>{escape(repr(self))}\n\n{escape(str(error))}</pre>"
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
-        shown: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
         for form in _forms(type(self)):
-            if "/" in form and form not in shown:
+            if "/" in form and form not in bundle:
                 with contextlib.suppress(MissingPackageError):  # the HTML names the missing package
-                    shown[form] = render(self, form)
-        return shown
+                    bundle[form] = render(self, form)
+        return bundle
 
 
 def render(record: Rendered, form: str, *args: Any) -> Any:
@@ -107,5 +107,5 @@ def _forms(record: type) -> Mapping[str, str]:
 @functools.cache
 def _renderer(name: str) -> Callable[..., Any]:
     module, _, function = name.rpartition(".")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), function)
-    return found
+    renderer: Callable[..., Any] = getattr(importlib.import_module(f"{__package__}.{module}"), function)
+    return renderer

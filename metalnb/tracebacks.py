@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["ansi", "render", "weighted"]
+__all__ = ["ansi", "embolden", "render"]
 
 _HERE = str(Path(__file__).parent)
 _PACKAGES = tuple(str(Path(_HERE, name).resolve()) for name in ("magics", "library_kernels"))
@@ -33,7 +33,7 @@ def ansi(part: str, text: str) -> str:
     return f"\x1b[{_COLOURS[part]}m{text}\x1b[0m"
 
 
-def weighted(part: str, text: str) -> str:
+def embolden(part: str, text: str) -> str:
     """Mark a part of a report for a notebook, in the theme's own text colour."""
     return f"\x1b[{_WEIGHTS[part]}m{text}\x1b[0m" if part in _WEIGHTS else text
 
@@ -51,9 +51,9 @@ def render(error: Any) -> list[str]:
         The frames of the author's code in IPython's own style, if there are any, and the message.
     """
     shell = _shell()
-    coloured = shell is None or str(shell.colors).lower() != "nocolor"
-    message = _message(error, (weighted if hasattr(shell, "kernel") else ansi) if coloured else None)
-    frames = _authored(error.__traceback__)
+    has_colours = shell is None or str(shell.colors).lower() != "nocolor"
+    message = _message(error, (embolden if hasattr(shell, "kernel") else ansi) if has_colours else None)
+    frames = _authors_part(error.__traceback__)
     if shell is None or frames is None:
         return [message]
     # A copy without causes, so that IPython shows no chain: the causes are internal, and the message is sufficient.
@@ -74,19 +74,19 @@ def _shell() -> Any:
     return ipython.get_ipython() if ipython is not None else None
 
 
-def _authored(trace: TracebackType | None) -> TracebackType | None:
+def _authors_part(trace: TracebackType | None) -> TracebackType | None:
     """Return the author's part of a traceback; None if there is none."""
     links = []
     while trace is not None:
         links.append(trace)
         trace = trace.tb_next
-    kept: TracebackType | None = None
+    authored: TracebackType | None = None
     follower: TracebackType | None = None
     for link in reversed(links):
         if not _ours(link.tb_frame) and not (follower is not None and _is_magic_call(follower.tb_frame)):
-            kept = TracebackType(kept, link.tb_frame, link.tb_lasti, link.tb_lineno)
+            authored = TracebackType(authored, link.tb_frame, link.tb_lasti, link.tb_lineno)
         follower = link
-    return kept
+    return authored
 
 
 def _ours(frame: FrameType) -> bool:

@@ -14,7 +14,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from metalnb.library_kernels import table
-from metalnb.library_kernels.docstrings import public
+from metalnb.library_kernels.docstrings import public_names
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.op import Op
 
@@ -72,7 +72,7 @@ def _expression(op: Op) -> str:
         return ""
     groups, operands = op.formula.groups, op.formula.operands
     text = groups.get("f", list(groups.values())[-1])
-    for name, shown in zip(operands, public(operands), strict=True):
+    for name, shown in zip(operands, public_names(operands), strict=True):
         text = re.sub(rf"\b{name}\b", shown, text)
     return f" with ``{text}``" + (" of floats" if "f" in groups and len(groups) > 1 else "")
 

@@ -18,25 +18,23 @@ from ..launching.copying import as_array, fill_with
 from ..op import ALL, op
 from ..planning.axes import shape_of
 
-__all__ = [
-    "empty", "empty_like", "full", "full_like", "new_array", "ones", "ones_like", "zeros", "zeros_like",
-]  # fmt: skip
+__all__ = ["empty", "empty_like", "full", "full_like", "new_array", "ones", "ones_like", "zeros", "zeros_like"]
 
 Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
 
 
-def new_array(who: str, shape: Any, dtype: Any, device: str | None) -> Array:
+def new_array(caller: str, shape: Any, dtype: Any, device: str | None) -> Array:
     """Return an uninitialised array, by default of float32 on the engine in use."""
-    return blank(shape_of(who, shape), _FLOAT if dtype is None else as_dtype(dtype, who), engines.named(device))
+    return blank(shape_of(caller, shape), _FLOAT if dtype is None else as_dtype(dtype, caller), engines.named(device))
 
 
-def _like(who: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Array:
-    x = as_array(who, x)
-    own = x.engine if device is None else engines.named(device)
-    sizes = x.shape if shape is None else shape_of(who, shape)
-    return blank(sizes, x.dtype if dtype is None else as_dtype(dtype, who), own)
+def _like(caller: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Array:
+    x = as_array(caller, x)
+    target_engine = x.engine if device is None else engines.named(device)
+    sizes = x.shape if shape is None else shape_of(caller, shape)
+    return blank(sizes, x.dtype if dtype is None else as_dtype(dtype, caller), target_engine)
 
 
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)

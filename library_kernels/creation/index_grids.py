@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import as_dtype
 from ..indexing.nonzero import nonzero
-from ..launching.copying import as_array, copied
+from ..launching.copying import as_array, contiguous_copy
 from ..op import ALL, op
 from ..shapes.array_views import broadcast_to, reshape
 from ..shapes.joining import stack
@@ -23,15 +23,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _triangle(who: str, upper: bool, n: Any, k: int, m: int | None, device: str | None) -> tuple[Array, Array]:
+def _triangle(caller: str, upper: bool, n: Any, k: int, m: int | None, device: str | None) -> tuple[Array, Array]:
     n, m = operator.index(n), operator.index(n if m is None else m)
     if n < 0 or m < 0:
-        raise ValueError(f"{who}: lengths must be 0 or more; got {n} and {m}.")
+        raise ValueError(f"{caller}: lengths must be 0 or more; got {n} and {m}.")
     rows = reshape(arange(n, device=device), (n, 1))
     columns = arange(m, device=device)
     inside = (columns >= rows + k) if upper else (columns <= rows + k)
-    found: tuple[Array, Array] = nonzero(inside)
-    return found
+    result: tuple[Array, Array] = nonzero(inside)
+    return result
 
 
 @op("creation", reference=np.tril_indices, kernels=("search.metal",), flops=0, cite="NumPy, ``tril_indices``")
@@ -46,10 +46,10 @@ def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | N
     return _triangle("triu_indices", True, n, k, m, device)
 
 
-def _matrix(who: str, x: Any) -> Array:
-    x = as_array(who, x)
+def _matrix(caller: str, x: Any) -> Array:
+    x = as_array(caller, x)
     if x.ndim != 2:
-        raise ValueError(f"{who}: needs 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: needs 2 axes; got shape {x.shape}.")
     return x  # type: ignore[no-any-return]
 
 
@@ -79,15 +79,15 @@ def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tupl
 def indices(dimensions: tuple[int, ...], /, *, dtype: Any = np.int64, device: str | None = None) -> Array:
     """Return the index of each element of a shape along each axis, as an array of the axes, then the shape."""
     shape = tuple(operator.index(n) for n in dimensions)
-    wanted = as_dtype(dtype, "indices")
+    target = as_dtype(dtype, "indices")
     if not shape:
-        return zeros((0,), dtype=wanted, device=device)  # type: ignore[no-any-return]
+        return zeros((0,), dtype=target, device=device)  # type: ignore[no-any-return]
     rows = [
-        broadcast_to(reshape(arange(n, dtype=wanted, device=device), (n, *(1,) * (len(shape) - d - 1))), shape)
+        broadcast_to(reshape(arange(n, dtype=target, device=device), (n, *(1,) * (len(shape) - d - 1))), shape)
         for d, n in enumerate(shape)
     ]
-    made: Array = stack(rows)
-    return made
+    result: Array = stack(rows)
+    return result
 
 
 # ---- Spaced by powers ------------------------------------------------------------------------------------------------
@@ -110,18 +110,19 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     """
     if indexing not in {"xy", "ij"}:
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij'; got {indexing!r}.")
-    given = [as_array("meshgrid", a) for a in arrays]
-    for a in given:
-        if a.ndim > 1 or a.dtype != given[0].dtype:
+    inputs = [as_array("meshgrid", a) for a in arrays]
+    for a in inputs:
+        if a.ndim > 1 or a.dtype != inputs[0].dtype:
             raise ValueError(f"meshgrid: needs arrays of one axis and one dtype; got {a.dtype} of shape {a.shape}.")
-        on(given[0].engine, "meshgrid", a)
-    swapped = indexing == "xy" and len(given) > 1
-    places = [1 - i if swapped and i < 2 else i for i in range(len(given))]
-    shape = [0] * len(given)
-    for a, place in zip(given, places, strict=True):
+        check_engine(inputs[0].engine, "meshgrid", a)
+    swaps = indexing == "xy" and len(inputs) > 1
+    places = [1 - i if swaps and i < 2 else i for i in range(len(inputs))]
+    shape = [0] * len(inputs)
+    for a, place in zip(inputs, places, strict=True):
         shape[place] = a.size
     return [
-        copied(broadcast_to(_along(a, place, len(given)), tuple(shape))) for a, place in zip(given, places, strict=True)
+        contiguous_copy(broadcast_to(_along(a, place, len(inputs)), tuple(shape)))
+        for a, place in zip(inputs, places, strict=True)
     ]
 
 

@@ -14,9 +14,9 @@ from ...arrays.array import Array
 from ...arrays.array import empty as blank
 from ...arrays.promotion import as_dtype
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import BITS, as_array, bits_of, contiguous, copied, copy_into, fill_with
+from ..launching.copying import BITS, as_array, bits_of, contiguous_copy, copy_into, fill_with, make_contiguous
 from ..launching.launcher import dispatch
-from ..launching.programs import with_macros
+from ..launching.programs import program_with_macros
 from ..op import ALL, FLOATS, op
 from ..shapes.array_views import diagonal, reshape
 from .filled import new_array, zeros
@@ -45,9 +45,9 @@ def eye(
     k : int
         Diagonals above the main one are positive.
     """
-    made = new_array("eye", (n_rows, n_rows if n_cols is None else n_cols), dtype, device)
-    fill_with(diagonal(fill_with(made, 0), operator.index(k)), 1)
-    return made
+    result = new_array("eye", (n_rows, n_rows if n_cols is None else n_cols), dtype, device)
+    fill_with(diagonal(fill_with(result, 0), operator.index(k)), 1)
+    return result
 
 
 @op(
@@ -86,17 +86,17 @@ def triu(x: Array, /, k: int = 0) -> Array:
     return _part("triu", "upper", x, k)
 
 
-def _part(who: str, kernel: str, x: Any, k: int) -> Array:
-    x = as_array(who, x)
+def _part(caller: str, kernel: str, x: Any, k: int) -> Array:
+    x = as_array(caller, x)
     if x.ndim < 2:
-        raise ValueError(f"{who}: needs at least 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: needs at least 2 axes; got shape {x.shape}.")
     out = blank(x.shape, x.dtype, x.engine)
     if out.size:
         rows, columns = x.shape[-2:]
         grid = (columns, rows, out.size // (rows * columns))
-        program = with_macros("triangle.metal", x.device, BITS=BITS[x.itemsize])
-        within = max(min(operator.index(k), columns), -rows)
-        dispatch(program[kernel], bits_of(contiguous(x)), bits_of(out), within, grid=grid)
+        program = program_with_macros("triangle.metal", x.device, BITS=BITS[x.itemsize])
+        diagonal_number = max(min(operator.index(k), columns), -rows)
+        dispatch(program[kernel], bits_of(make_contiguous(x)), bits_of(out), diagonal_number, grid=grid)
     return out
 
 
@@ -112,8 +112,8 @@ def diag(x: Array, /, k: int = 0) -> Array:
     """
     x = as_array("diag", x)
     if x.ndim == 2:
-        seen: Array = diagonal(x, k)
-        return seen
+        entries: Array = diagonal(x, k)
+        return entries
     if x.ndim != 1:
         raise ValueError(f"diag: needs 1 or 2 axes; got shape {x.shape}. Use mnb.diagonal for stacks of matrices.")
     n = x.size + abs(operator.index(k))
@@ -127,17 +127,17 @@ def diag(x: Array, /, k: int = 0) -> Array:
     cite="NumPy, ``diagflat``")  # fmt: skip
 def diagflat(x: Array, /, k: int = 0) -> Array:
     """Return a matrix with all elements of an array on its k-th diagonal, zeros elsewhere."""
-    made: Array = diag(reshape(x, -1), k)
-    return made
+    result: Array = diag(reshape(x, -1), k)
+    return result
 
 
 @op("creation", reference=np.tri, kernels=("elementwise.h",), flops=0, cite="NumPy, ``tri``")
 def tri(n: int, m: int | None = None, /, k: int = 0, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an (n, m) matrix of ones up to its k-th diagonal, zeros above it; by default float32."""
-    wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "tri")
+    target = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "tri")
     rows = reshape(arange(n, device=device), (n, 1))
     inside: Array = arange(n if m is None else m, device=device) <= rows + k
-    return inside.astype(wanted)
+    return inside.astype(target)
 
 
 def _vander(x: Any, n: Any = None, *, increasing: bool = False) -> Any:
@@ -159,5 +159,5 @@ def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Ar
         raise ValueError(f"vander: needs 1 axis; got shape {x.shape}.")
     count = x.size if n is None else operator.index(n)
     powers = arange(count, dtype=x.dtype, device=x.device)
-    made: Array = BY_NAME["pow"](x[:, None], powers if increasing else copied(powers[::-1]))
-    return made
+    result: Array = BY_NAME["pow"](x[:, None], powers if increasing else contiguous_copy(powers[::-1]))
+    return result

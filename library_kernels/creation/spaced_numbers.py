@@ -17,7 +17,7 @@ from ...arrays.array import empty as blank
 from ...arrays.promotion import DTYPES, as_dtype, is_float, kind_of
 from ..elementwise.by_name import BY_NAME
 from ..launching.launcher import dispatch
-from ..launching.programs import with_macros
+from ..launching.programs import program_with_macros
 from ..op import FLOATS, NUMERIC, op
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
@@ -58,29 +58,31 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    whole = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
-    wanted = as_dtype(dtype, "arange") if dtype is not None else _INT if whole else _FLOAT
+    is_integral = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
+    target = as_dtype(dtype, "arange") if dtype is not None else _INT if is_integral else _FLOAT
     if not step or not all(map(math.isfinite, (start, stop, step))):
         raise ValueError(f"arange: needs finite numbers and a step other than 0; got {start}, {stop}, {step}.")
-    count = -(-(stop - start) // step) if whole else math.ceil((stop - start) / step)
-    out = blank((max(int(count), 0),), wanted, engines.named(device))
-    if is_float(wanted):
+    count = -(-(stop - start) // step) if is_integral else math.ceil((stop - start) / step)
+    out = blank((max(int(count), 0),), target, engines.named(device))
+    if is_float(target):
         return _floats(out, float(start), float(step), None)
-    if kind_of(wanted) == "b":
+    if kind_of(target) == "b":
         raise TypeError("arange: takes integer and floating dtypes; got bool.")
     first = int(start)
-    return _integers(out, first, int(step) if whole else int(start + step) - first)
+    return _integers(out, first, int(step) if is_integral else int(start + step) - first)
 
 
 def _integers(out: Array, start: int, step: int) -> Array:
     if not out.size:
         return out
-    least, most = sorted((start, start + (out.size - 1) * step))
-    held = np.iinfo(out.dtype)
-    if least < held.min or most > held.max:
-        raise OverflowError(f"arange: {out.dtype} holds {held.min} to {held.max}; got {least} to {most}.")
-    wrapped = [np.array(v % 2**64, np.uint64) for v in (start, step)]
-    dispatch(with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name]).integers, out, *wrapped, grid=out.size)
+    smallest, largest = sorted((start, start + (out.size - 1) * step))
+    limits = np.iinfo(out.dtype)
+    if smallest < limits.min or largest > limits.max:
+        raise OverflowError(f"arange: {out.dtype} holds {limits.min} to {limits.max}; got {smallest} to {largest}.")
+    words = [np.array(v % 2**64, np.uint64) for v in (start, step)]
+    dispatch(
+        program_with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name]).integers, out, *words, grid=out.size,
+    )  # fmt: skip
     return out
 
 
@@ -90,8 +92,10 @@ def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
         (s, s_rest), (d, d_rest) = _split(start), _split(step)
         last = 2**32 - 1 if stop is None else out.size - 1
         ramp = {"start": s, "start_rest": s_rest, "step": d, "step_rest": d_rest, "stop": stop or 0.0, "last": last}
-        short = not s_rest and not d_rest and stop is None and out.size <= 2**24
-        kernel = with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name])["short_floats" if short else "floats"]
+        is_short = not s_rest and not d_rest and stop is None and out.size <= 2**24
+        kernel = program_with_macros(
+            "ramp.metal", out.device, TO=DTYPES[out.dtype.name],
+        )["short_floats" if is_short else "floats"]  # fmt: skip
         dispatch(kernel, out, ramp, grid=out.size)
     return out
 
@@ -123,15 +127,15 @@ def linspace(
         For a dtype that is not floating.
     """
     count = operator.index(num)
-    wanted = _FLOAT if dtype is None else as_dtype(dtype, "linspace")
+    target = _FLOAT if dtype is None else as_dtype(dtype, "linspace")
     if count < 0:
         raise ValueError(f"linspace: num must be 0 or more; got {num}.")
-    if not is_float(wanted):
-        raise TypeError(f"linspace: takes floating dtypes; got {wanted}. Use mnb.arange, or .astype({str(wanted)!r}).")
+    if not is_float(target):
+        raise TypeError(f"linspace: takes floating dtypes; got {target}. Use mnb.arange, or .astype({str(target)!r}).")
     first, end = float(start), float(stop)
     gaps = count - 1 if endpoint else count
     step = end / gaps - first / gaps if gaps > 0 else 0.0
-    return _floats(blank((count,), wanted, engines.named(device)), first, step, end if endpoint and gaps > 0 else None)
+    return _floats(blank((count,), target, engines.named(device)), first, step, end if endpoint and gaps > 0 else None)
 
 
 @op("creation", reference=np.logspace, dtypes=FLOATS, kernels=("ramp.metal", "elementwise.h"), flops=30,
@@ -149,12 +153,12 @@ def logspace(
     TypeError
         For a dtype that is not floating.
     """
-    wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "logspace")
-    if not is_float(wanted):
-        raise TypeError(f"logspace: takes floating dtypes; got {wanted}.")
+    target = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "logspace")
+    if not is_float(target):
+        raise TypeError(f"logspace: takes floating dtypes; got {target}.")
     exponents = linspace(start, stop, num, endpoint=endpoint, device=device)
-    made: Array = BY_NAME["pow"](float(base), exponents)
-    return made.astype(wanted)
+    result: Array = BY_NAME["pow"](float(base), exponents)
+    return result.astype(target)
 
 
 @op("creation", reference=np.geomspace, dtypes=FLOATS, kernels=("ramp.metal", "elementwise.h"), flops=30,
@@ -173,5 +177,5 @@ def geomspace(
         raise ValueError(f"geomspace: the ends must have one sign and not be 0; got {start} and {stop}.")
     sign = math.copysign(1.0, start)
     steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
-    made: Array = BY_NAME["pow"](2.0, steps) * (sign * abs(start))
-    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))
+    result: Array = BY_NAME["pow"](2.0, steps) * (sign * abs(start))
+    return result.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))

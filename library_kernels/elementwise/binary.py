@@ -31,7 +31,7 @@ def _parts(x: Any, y: Any, *rest: Any) -> Any:
     return _largest(x, y, rest[-1])
 
 
-def _no_negative_power(name: str, operands: tuple[Any, ...]) -> None:
+def _refuse_negative_power(name: str, operands: tuple[Any, ...]) -> None:
     """Refuse what NumPy refuses: an integer to a negative power is not an integer."""
     base, power = operands
     if isinstance(power, bool) or isinstance(base, float) or (isinstance(base, Array) and is_float(base.dtype)):
@@ -55,7 +55,7 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise(_two("floor_divide", {"f": "floor_divide_of(x, y)", "iu": "floor_quotient(x, y)"}, "x1 / x2 rounded down; integers by 0 give 0, an infinite x1 NaN."), OpInfo(np.floor_divide, ulp=1, flops=8)),
     Elementwise(_two("remainder", {"f": "remainder_of(x, y)", "iu": "floor_remainder(x, y)"}, "Remainder of floor_divide, with x2's sign; integers by 0 give 0."), OpInfo(np.remainder, ulp=0.5, flops=8, aliases=("mod",))),
     Elementwise(_two("fmod", {"f": "fmod_of(x, y)", "iu": "remainder_towards_zero(x, y)"}, "Remainder of truncated division, with x1's sign; integers by 0 give 0."), OpInfo(np.fmod, ulp=0, flops=8, cite="C++14, 26.8 [c.math], ``fmod``")),
-    Elementwise(_two("pow", {"f": "pow(x, y)", "iu": "integer_power(x, y)"}, "x1 to the power x2; integers wrap, and their powers must not be negative."), OpInfo(np.power, ulp=4, flops=30, domain=(0, 10), check=_no_negative_power, aliases=("power",))),
+    Elementwise(_two("pow", {"f": "pow(x, y)", "iu": "integer_power(x, y)"}, "x1 to the power x2; integers wrap, and their powers must not be negative."), OpInfo(np.power, ulp=4, flops=30, domain=(0, 10), check=_refuse_negative_power, aliases=("power",))),
     Elementwise(_two("maximum", "maximum_of(x, y)", "The larger of two; NaN when either is.", kinds="biuf"), OpInfo(np.maximum, ulp=0)),
     Elementwise(_two("minimum", "minimum_of(x, y)", "The smaller of two; NaN when either is.", kinds="biuf"), OpInfo(np.minimum, ulp=0)),
     Elementwise(_two("fmax", {"f": "fmax(x, y)", "biu": "maximum_of(x, y)"}, "The larger of two; the other when one is NaN."), OpInfo(np.fmax, ulp=0, cite="C++14, 26.8 [c.math], ``fmax``")),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.promotion import is_float
-from ..launching.copying import as_array, copied
+from ..launching.copying import as_array, contiguous_copy
 from ..op import NUMERIC, op
 from .by_name import BY_NAME
 from .elementwise_op import Elementwise
@@ -27,9 +27,9 @@ _NUMBERED = Elementwise(
 
 
 def _nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
-    most = np.float64(np.finfo(np.float32).max) if x.dtype == np.float64 else None
-    return np.nan_to_num(x, nan=nan, posinf=most if posinf is None else posinf,
-                         neginf=-most if neginf is None and most is not None else neginf)  # fmt: skip
+    largest = np.float64(np.finfo(np.float32).max) if x.dtype == np.float64 else None
+    return np.nan_to_num(x, nan=nan, posinf=largest if posinf is None else posinf,
+                         neginf=-largest if neginf is None and largest is not None else neginf)  # fmt: skip
 
 
 @op("elementwise", reference=_nan_to_num, dtypes=NUMERIC, parts=(_NUMBERED,), numpy=(np.nan_to_num,),
@@ -50,12 +50,12 @@ def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, negin
     """
     x = as_array("nan_to_num", x)
     if not is_float(x.dtype):
-        return copied(x)
-    most = float(np.finfo(x.dtype).max) if x.dtype.kind == "f" else math.ldexp(2 - 2.0**-7, 127)
-    high, low = most if posinf is None else posinf, -most if neginf is None else neginf
+        return contiguous_copy(x)
+    largest = float(np.finfo(x.dtype).max) if x.dtype.kind == "f" else math.ldexp(2 - 2.0**-7, 127)
+    high, low = largest if posinf is None else posinf, -largest if neginf is None else neginf
     options: dict[str, Any] = {"nan": nan, "posinf": high, "neginf": low}
-    made: Array = _NUMBERED(x, **options)
-    return made
+    result: Array = _NUMBERED(x, **options)
+    return result
 
 
 @op(
@@ -83,12 +83,12 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = N
     ----------
     Python array API standard 2024.12, ``clip``
     """
-    made: Array
+    result: Array
     if min is None and max is None:
-        made = BY_NAME["positive"](x, out=out)
+        result = BY_NAME["positive"](x, out=out)
     elif min is None or max is None:
-        bounded = BY_NAME["minimum" if min is None else "maximum"]
-        made = bounded(x, max if min is None else min, out=out)
+        bound = BY_NAME["minimum" if min is None else "maximum"]
+        result = bound(x, max if min is None else min, out=out)
     else:
-        made = _CLIP(x, min, max, out=out)
-    return made
+        result = _CLIP(x, min, max, out=out)
+    return result

@@ -55,8 +55,8 @@ def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_n
     Array
         bool, in the broadcast shape.
     """
-    found: Array = (_WITH_NAN if equal_nan else _PLAIN)(x1, x2, rtol=rtol, atol=atol)
-    return found
+    result: Array = (_WITH_NAN if equal_nan else _PLAIN)(x1, x2, rtol=rtol, atol=atol)
+    return result
 
 
 def _allclose(x: Any, y: Any, **options: Any) -> Any:
@@ -66,8 +66,8 @@ def _allclose(x: Any, y: Any, **options: Any) -> Any:
 @op("elementwise", reference=_allclose, dtypes=ALL, parts=(_PLAIN, _WITH_NAN), flops=4, cite="NumPy, ``allclose``")
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
     """Return whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
-    found: Array = basic_reductions.all(isclose(x1, x2, rtol, atol, equal_nan))
-    return found
+    result: Array = basic_reductions.all(isclose(x1, x2, rtol, atol, equal_nan))
+    return result
 
 
 def _array_equal(x: Any, y: Any, *, equal_nan: bool = False) -> Any:
@@ -87,8 +87,8 @@ def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> Array:
     a, b = as_array("array_equal", x1), as_array("array_equal", x2)
     if a.shape != b.shape:
         return basic_reductions.any(a.reshape(-1)[:0])  # type: ignore[no-any-return]
-    same = BY_NAME["equal"](a, b)
+    is_equal = BY_NAME["equal"](a, b)
     if equal_nan and is_float(a.dtype) and is_float(b.dtype):
-        same = same | (_ISNAN(a) & _ISNAN(b))
-    found: Array = basic_reductions.all(same)
-    return found
+        is_equal = is_equal | (_ISNAN(a) & _ISNAN(b))
+    result: Array = basic_reductions.all(is_equal)
+    return result

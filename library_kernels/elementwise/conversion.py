@@ -8,20 +8,20 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...arrays.promotion import as_dtype
-from ..launching.copying import as_array, converted, copy_into
+from ..launching.copying import as_array, convert, copy_into
 from ..op import ALL, op
 
 __all__ = ["astype"]
 
 
-def _converted(x: Any, dtype: Any, **_options: Any) -> Any:
+def _astype_reference(x: Any, dtype: Any, **_options: Any) -> Any:
     """Convert to the dtype as NumPy does."""
     return x.astype(dtype)
 
 
 @op(
     "moving",
-    reference=_converted,
+    reference=_astype_reference,
     dtypes=ALL,
     kernels=("copy.metal", "transpose.metal"),
     numpy=(np.astype,) if hasattr(np, "astype") else (),
@@ -45,6 +45,6 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
         Contiguous, of x's shape. Floats become integers by truncation; a value that does not fit is undefined, as in C.
     """
     x = as_array("astype", x)
-    wanted = as_dtype(dtype, "astype")
-    made = copy_into(empty(x.shape, wanted, x.engine), x) if copy else converted(x, wanted)
-    return made if device is None else made.to_device(device)
+    target = as_dtype(dtype, "astype")
+    result = copy_into(empty(x.shape, target, x.engine), x) if copy else convert(x, target)
+    return result if device is None else result.to_device(device)

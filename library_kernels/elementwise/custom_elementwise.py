@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -92,28 +93,28 @@ def elementwise(  # noqa: PLR0913  (all properties of an op)
         message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert the result: .astype(…)."
         raise ArgumentError(message)
     formula = Formula(name, line, line.strip(), kinds, names, (), parameters, result, preamble, math)
-    made = _Own(formula, OpInfo(reference or _none, family="own", ulp=ulp if reference else 0))
+    op = _CustomOp(formula, OpInfo(reference or _no_reference, family="own", ulp=ulp if reference else 0))
     options = {"name": name, "operands": names, "kinds": kinds, "result": result, "preamble": preamble, "math": math,
                "reference": reference, "ulp": ulp, **parameters}  # fmt: skip
-    made.recipe = (line, options)
-    _read(made, kinds)
-    return made
+    op.recipe = (line, options)
+    _compile_once(op, kinds)
+    return op
 
 
-class _Own(Elementwise):
+class _CustomOp(Elementwise):
     """A user's op, pickled as the arguments that it was made from."""
 
     recipe: tuple[str, dict[str, Any]]
 
     def __reduce__(self) -> Any:
-        return _again, self.recipe
+        return _rebuild, self.recipe
 
 
-def _again(expression: str, options: dict[str, Any]) -> Elementwise:
+def _rebuild(expression: str, options: dict[str, Any]) -> Elementwise:
     return elementwise(expression, **options)
 
 
-def _none(*_args: Any) -> Any:
+def _no_reference(*_args: Any) -> Any:
     raise TypeError("this op was made without a reference. Pass reference=… to elementwise.")
 
 
@@ -121,24 +122,25 @@ def free_names(expression: str, preamble: str, parameters: Mapping[str, float]) 
     """Return the names in an expression that must be its operands."""
     tokens = tokenize(expression).program
     stream = tokenize(preamble)
-    known = {*parameters, "T", "L", *_words(stream.program), *(d.tokens[0].text for d in stream.directives if d.tokens)}
-    found = [
-        token.text for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
-        if token.kind == "word" and token.text not in known and _is_free(before, token, after)
+    directives = (d.tokens[0].text for d in stream.directives if d.tokens)
+    bound_names = {*parameters, "T", "L", *_words(stream.program), *directives}
+    names = [
+        token.text for previous, token, following in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
+        if token.kind == "word" and token.text not in bound_names and _is_free(previous, token, following)
     ]  # fmt: skip
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))
 
 
 def _words(tokens: list[Token]) -> set[str]:
     return {t.text for t in tokens if t.kind == "word"}
 
 
-def _is_free(before: Token | None, token: Token, after: Token | None) -> bool:
+def _is_free(previous: Token | None, token: Token, following: Token | None) -> bool:
     """Return whether a word is a variable: not a member, not a call, and not a word of MSL."""
-    if (before and before.text in {".", "->", "::"}) or (after and after.text in {"(", "::"}):
+    if (previous and previous.text in {".", "->", "::"}) or (following and following.text in {"(", "::"}):
         return False
-    mine = {entry.kind for entry in lookup(token.text)} & {"type", "word"}
-    return not (mine or token.text in KEYWORDS or token.text == "metal" or _LIMITS.fullmatch(token.text))
+    msl_kinds = {entry.kind for entry in lookup(token.text)} & {"type", "word"}
+    return not (msl_kinds or token.text in KEYWORDS or token.text == "metal" or _LIMITS.fullmatch(token.text))
 
 
 def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], kinds: str) -> None:
@@ -158,24 +160,23 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
         raise ArgumentError(f"elementwise: {twice[0]!r} appears twice among the operands and parameters.")
 
 
-def _read(op: Elementwise, kinds: str) -> None:
+def _compile_once(op: Elementwise, kinds: str) -> None:
     """Compile the kernels, and report errors at their position in the expression."""
     try:
         op.program(as_dtype(LOOPS[kinds[0]][0]), engines.named(None))
     except CompileError as error:
-        placed = [p for d in error.diagnostics if (p := _placed(d, op.formula, kinds)) is not None]
-        once = {(p.file, p.line, p.column): p for p in reversed(placed)}  # every loop repeats the error
-        raise CompileError(list(reversed(once.values())) or error.diagnostics) from None
+        located = [p for d in error.diagnostics if (p := _locate(d, op.formula, kinds)) is not None]
+        by_position = {(p.file, p.line, p.column): p for p in reversed(located)}  # every loop repeats the error
+        raise CompileError(list(reversed(by_position.values())) or error.diagnostics) from None
 
 
-def _placed(found: Diagnostic, formula: Formula, kinds: str) -> Diagnostic | None:
+def _locate(diagnostic: Diagnostic, formula: Formula, kinds: str) -> Diagnostic | None:
     line, column = formula.place(kinds)
     text = formula.groups[kinds]
-    if found.file == formula.name and found.line == line:
-        within = min(max(found.column - column + 1, 1), len(text) + 1)
-        return Diagnostic(1, within, found.message, text, formula.name, found.hint, found.severity)
-    own = formula.preamble.count("\n") + 1
-    if formula.preamble and found.file == formula.name and _HEAD < found.line <= _HEAD + own:
-        return Diagnostic(found.line - _HEAD, found.column, found.message, found.text, f"{formula.name} preamble",
-                          found.hint, found.severity)  # fmt: skip
+    if diagnostic.file == formula.name and diagnostic.line == line:
+        position = min(max(diagnostic.column - column + 1, 1), len(text) + 1)
+        return Diagnostic(1, position, diagnostic.message, text, formula.name, diagnostic.hint, diagnostic.severity)
+    preamble_lines = formula.preamble.count("\n") + 1
+    if formula.preamble and diagnostic.file == formula.name and _HEAD < diagnostic.line <= _HEAD + preamble_lines:
+        return dataclasses.replace(diagnostic, line=diagnostic.line - _HEAD, file=f"{formula.name} preamble")
     return None

@@ -11,23 +11,23 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.core import ArrayForm, contiguous_strides, form_of
-from ...arrays.memory_pool import Pool, pool_of, rounded
+from ...arrays.memory_pool import Pool, pool_of, round_size
 from ...arrays.promotion import kind_of
 from ...display import Source
 from ...engine.base import Engine
 from ...errors import ArgumentError
 from ...program import Program
-from ..docstrings import described
+from ..docstrings import stub_function
 from ..fusion.tracing import Traced
 from ..launching.copying import copy_into
 from ..launching.launcher import Launch
 from ..launching.programs import compile
 from ..op import Op
 from ..planning.device import NEVER, device_of
-from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
+from ..planning.elementwise_plan import Strip, broadcast_strides, plan_elementwise
 from .elementwise_text import Formula
 from .op_info import OpInfo, row_of
-from .operands import Taken, take
+from .operands import PreparedOperands, prepare_operands
 
 __all__ = ["Elementwise", "strip"]
 
@@ -74,10 +74,10 @@ class Elementwise(Op):
         self.domain = info.domain
         self._check = info.check
         self._count = len(formula.operands)
-        self._defaults = _packed(formula.parameters)
+        self._defaults = _pack(formula.parameters)
         self._plans: dict[Any, _Call] = {}
         row = row_of(formula, info)
-        super().__init__(described(formula, row, dict(formula.parameters)), row)
+        super().__init__(stub_function(formula, row, dict(formula.parameters)), row)
 
     # --- kernels ---------------------------------------------------------------------------------------------------
 
@@ -103,71 +103,71 @@ class Elementwise(Op):
         if self._check is not None:
             self._check(self.name, operands)
         if out is not None:
-            return self._into(operands, out, values)
+            return self._start_into(operands, out, values)
         key: tuple[Any, ...] = ()
         for a in operands:  # a comprehension would cost a call
             key += ((a.form or a.formed()) if type(a) is Array else type(a),)
         plan = self._plans.get(key)
         if plan is None:
-            return self._planned(key, operands, values)
+            return self._first_call(key, operands, values)
         launch, _, _, result, shape, size, pool, form, scalars = plan  # looking up a single attribute takes as long
         if scalars or launch is None:
             return self._start(plan, operands, plan.fresh(), values)
-        made = Array(pool.take(size), result, shape, None, 0, form)
-        launch.start_on((*operands, made), values)
-        return made
+        array = Array(pool.take(size), result, shape, None, 0, form)
+        launch.start_on((*operands, array), values)
+        return array
 
     def _values(self, rest: tuple[Any, ...], options: dict[str, Any]) -> tuple[bytearray, ...]:
         """Pack the parameters of a call."""
         names = tuple(self.parameters)
-        chosen = {**self.parameters, **dict(zip(names, rest, strict=False)), **options}
-        twice = len(rest) + len(options) != len({*names[: len(rest)], *options})
-        if twice or len(rest) > len(names) or len(chosen) != len(names):
-            named = [f"{k}={v!r}" for k, v in options.items()]
-            given = ", ".join([*["…"] * self._count, *map(repr, rest), *named])
-            raise TypeError(f"{self.name}: takes {self.__signature__}; got ({given}).")
+        values = {**self.parameters, **dict(zip(names, rest, strict=False)), **options}
+        is_repeated = len(rest) + len(options) != len({*names[: len(rest)], *options})
+        if is_repeated or len(rest) > len(names) or len(values) != len(names):
+            keywords = [f"{k}={v!r}" for k, v in options.items()]
+            call_text = ", ".join([*["…"] * self._count, *map(repr, rest), *keywords])
+            raise TypeError(f"{self.name}: takes {self.__signature__}; got ({call_text}).")
         try:
-            return _packed(chosen)
+            return _pack(values)
         except (struct.error, TypeError, OverflowError):
-            raise TypeError(f"{self.name}: {', '.join(names)} must be numbers; got {chosen}.") from None
+            raise TypeError(f"{self.name}: {', '.join(names)} must be numbers; got {values}.") from None
 
-    def _planned(self, key: Any, operands: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
-        traced = next((o for o in operands if isinstance(o, Traced)), None)
-        if traced is not None:
-            return traced.trace.apply(self.formula, operands, values)
-        taken = self._take(operands, None)
-        plan = self._plan(taken, None)
-        self._keep(key, plan, taken.ready, operands)
-        return self._start(plan, tuple(taken.ready), plan.fresh(), values)
+    def _first_call(self, key: Any, operands: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        placeholder = next((o for o in operands if isinstance(o, Traced)), None)
+        if placeholder is not None:
+            return placeholder.trace.apply(self.formula, operands, values)
+        prepared = self._prepare(operands, None)
+        plan = self._plan(prepared, None)
+        self._keep(key, plan, prepared.operands, operands)
+        return self._start(plan, tuple(prepared.operands), plan.fresh(), values)
 
-    def _take(self, operands: tuple[Any, ...], out: Array | None) -> Taken:
+    def _prepare(self, operands: tuple[Any, ...], out: Array | None) -> PreparedOperands:
         if len(operands) < self._count:
             raise TypeError(f"{self.name}: takes {self.__signature__}; got {len(operands)} operands.")
-        return take(self.formula, self.row.dtypes, operands, out)
+        return prepare_operands(self.formula, self.row.dtypes, operands, out)
 
-    def _keep(self, key: Any, plan: _Call, ready: list[Any], operands: tuple[Any, ...]) -> None:
+    def _keep(self, key: Any, plan: _Call, prepared: list[Any], operands: tuple[Any, ...]) -> None:
         """Remember a plan for similar calls, unless its operands had to be converted first."""
-        if all(r is o or type(r) is not Array for r, o in zip(ready, operands, strict=True)):
+        if all(r is o or type(r) is not Array for r, o in zip(prepared, operands, strict=True)):
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             self._plans[key] = plan
 
-    def _plan(self, taken: Taken, out: Array | None) -> _Call:
-        ready, shape, loop, result, engine = taken
-        launch = None if 0 in shape else self._launch(taken, out)
-        size = rounded(math.prod(shape) * result.itemsize)
+    def _plan(self, prepared: PreparedOperands, out: Array | None) -> _Call:
+        ready, shape, loop, result, engine = prepared
+        launch = None if 0 in shape else self._launch(prepared, out)
+        size = round_size(math.prod(shape) * result.itemsize)
         scalars = any(type(a) is not Array for a in ready)
         form = form_of(result, shape, contiguous_strides(shape, result.itemsize), 0, engine)
         return _Call(launch, engine, loop, result, shape, size, pool_of(engine), form, scalars)
 
-    def _launch(self, taken: Taken, out: Array | None) -> Launch:
-        ready, shape, loop, result, engine = taken
+    def _launch(self, prepared: PreparedOperands, out: Array | None) -> Launch:
+        ready, shape, loop, result, engine = prepared
         strips = [strip(a, shape) for a in ready]
-        strips.append(_fresh(shape) if out is None else strip(out, shape))
+        strips.append(_fresh_strip(shape) if out is None else strip(out, shape))
         nbytes = sum(a.itemsize for a in ready if type(a) is Array) + result.itemsize
-        planned = plan_elementwise(shape, strips, device_of(engine.caps), nbytes)
-        kernel = self.program(loop, engine)[self.formula.kernel(loop.name, planned.kinds)]
-        return Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
+        plan = plan_elementwise(shape, strips, device_of(engine.caps), nbytes)
+        kernel = self.program(loop, engine)[self.formula.kernel(loop.name, plan.kinds)]
+        return Launch(kernel.binary, plan.grid, plan.threadgroup, (plan.record,)).bind_records(engine)
 
     def _start(self, plan: _Call, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
         if plan.launch is not None:
@@ -178,36 +178,36 @@ class Elementwise(Op):
 
     # --- into an existing array -----------------------------------------------------------------------
 
-    def _into(self, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
+    def _start_into(self, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
         if type(out) is not Array:
             raise TypeError(f"{self.name}: out must be a metalnb array; got {type(out).__name__}.")
-        block, clash = out.block, False
+        block, overlaps = out.block, False
         forms: list[Any] = []
         for a in operands:
             if type(a) is not Array:
                 forms.append(type(a))
                 continue
             forms.append(a.form or a.formed())
-            if a is not out and (a.block is block or block.viewers) and _clash(a, out):  # usually no call is needed
-                clash = True
+            if a is not out and (a.block is block or block.viewers) and _overlaps(a, out):  # usually no call is needed
+                overlaps = True
         forms.append(out.form or out.formed())
         key = tuple(forms)
-        plan = None if clash else self._plans.get(key)
+        plan = None if overlaps else self._plans.get(key)
         if plan is not None and plan.engine is block.engine:
             if plan.scalars or plan.launch is None:
                 return self._start(plan, operands, out, values)
             plan.launch.start_on((*operands, out), values)
             return out
-        taken = self._take(operands, out)
-        self._fits(out, taken.shape, taken.result)
-        if clash or taken.result != out.dtype:  # elements still to be read must not be overwritten
-            plan = self._plan(taken, None)
-            return copy_into(out, self._start(plan, tuple(taken.ready), plan.fresh(), values))
-        plan = self._plan(taken, out)
-        self._keep(key, plan, taken.ready, operands)
-        return self._start(plan, tuple(taken.ready), out, values)
+        prepared = self._prepare(operands, out)
+        self._check_out(out, prepared.shape, prepared.result)
+        if overlaps or prepared.result != out.dtype:  # elements still to be read must not be overwritten
+            plan = self._plan(prepared, None)
+            return copy_into(out, self._start(plan, tuple(prepared.operands), plan.fresh(), values))
+        plan = self._plan(prepared, out)
+        self._keep(key, plan, prepared.operands, operands)
+        return self._start(plan, tuple(prepared.operands), out, values)
 
-    def _fits(self, out: Array, shape: tuple[int, ...], result: DType) -> None:
+    def _check_out(self, out: Array, shape: tuple[int, ...], result: DType) -> None:
         if shape != out.shape:
             message = f"{self.name}: the result has shape {shape}, out has {out.shape}. Pass an out of {shape}."
             raise ArgumentError(message)
@@ -223,11 +223,11 @@ def strip(operand: Any, shape: tuple[int, ...]) -> Strip:
     if type(operand) is not Array:
         return Strip((0,) * len(shape), 0)
     size = operand.dtype.itemsize
-    strides = stretched(operand.strides, operand.shape, shape)
+    strides = broadcast_strides(operand.strides, operand.shape, shape)
     return Strip(tuple(s // size for s in strides), operand.offset // size)
 
 
-def _fresh(shape: tuple[int, ...]) -> Strip:
+def _fresh_strip(shape: tuple[int, ...]) -> Strip:
     step, strides = 1, []
     for n in reversed(shape):
         strides.append(step)
@@ -235,7 +235,7 @@ def _fresh(shape: tuple[int, ...]) -> Strip:
     return Strip(tuple(reversed(strides)), 0)
 
 
-def _clash(a: Array, out: Array) -> bool:
+def _overlaps(a: Array, out: Array) -> bool:
     """Return whether writing one element of `out` may change an element of `a` that is still to be read."""
     if a.block is not out.block and not (a.block.shared and out.block.shared):
         return False
@@ -243,5 +243,5 @@ def _clash(a: Array, out: Array) -> bool:
     return not (same and a.block.host is out.block.host) and np.may_share_memory(a.host, out.host)
 
 
-def _packed(values: Mapping[str, Any]) -> tuple[bytearray, ...]:
+def _pack(values: Mapping[str, Any]) -> tuple[bytearray, ...]:
     return tuple(bytearray(struct.pack("<f", v)) for v in values.values())

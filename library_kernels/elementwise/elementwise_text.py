@@ -83,22 +83,22 @@ class Formula:
         With `several`, a thread takes several elements of contiguous operands; with `streams`, there are kernels that
         write past the caches.
         """
-        more = ["", *self._kernel_of_several(group)] if several else []
+        second_kernel = ["", *self._kernel_of_several(group)] if several else []
         instances = self._instances(group, several=several, streams=streams)
-        return "\n".join([*self._head(streams=streams), *self._kernel(group), *more, "", *instances]) + "\n"
+        return "\n".join([*self._head(streams=streams), *self._kernel(group), *second_kernel, "", *instances]) + "\n"
 
     def place(self, group: str) -> tuple[int, int]:
         """Return the expression's line and column in the source, both from 1."""
         lines = self.text(group).splitlines()
         number = next(n for n, line in enumerate(lines, 1) if line.lstrip().startswith("keep<R, outStep>("))
-        return number, lines[number - 1].index(self._stored(group)) + len(self._before) + 1
+        return number, lines[number - 1].index(self._store_text(group)) + len(self._result_start) + 1
 
     @property
-    def _before(self) -> str:
+    def _result_start(self) -> str:
         return f"keep<R, outStep>(out_, walk, {len(self.operands)}, position.x, "
 
-    def _stored(self, group: str) -> str:
-        return f"{self._before}{self.groups[group]});"
+    def _store_text(self, group: str) -> str:
+        return f"{self._result_start}{self.groups[group]});"
 
     def _head(self, *, streams: bool) -> list[str]:
         header = "streamed" if streams else "elementwise"
@@ -120,7 +120,7 @@ class Formula:
             *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate(names)),
             *(f"    const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>({n}_, walk, {i}, position.x);"
               for i, n in enumerate(self.operands)),
-            f"    {self._stored(group)}",
+            f"    {self._store_text(group)}",
             "}",
         ]  # fmt: skip
 
@@ -148,7 +148,7 @@ class Formula:
             "        const uint at_ = first_ + k_ * RUN;",
             *(f"        const value_of<{self._type(n)}> {n} = {n}_s[k_];" for n in self.operands),
             "        if (at_ < count_)",
-            f"            {self._stored(group).replace('position.x', 'at_', 1)}",
+            f"            {self._store_text(group).replace('position.x', 'at_', 1)}",
             "    }",
             "}",
         ]  # fmt: skip
@@ -158,22 +158,22 @@ class Formula:
 
     def _instances(self, group: str, *, several: bool, streams: bool) -> list[str]:
         """Return the instantiations of all kernels; each is compiled when a call first needs it."""
-        made_of = []
+        instances = []
         for dtype in (d for kind in group for d in LOOPS[kind]):
             loop = DTYPES[dtype]
             result = "bool" if self.result == "bool" else loop
             for steps in self._steps(streams=streams):
-                way = "several" if several and steps.isupper() else ""
-                made = f"{self.name}_{way}<{loop}, {result}, {', '.join(STEPS[s] for s in steps)}>"
-                made_of.append(instantiation(self.kernel(dtype, steps), made))
-        return made_of
+                suffix = "several" if several and steps.isupper() else ""
+                template = f"{self.name}_{suffix}<{loop}, {result}, {', '.join(STEPS[s] for s in steps)}>"
+                instances.append(instantiation(self.kernel(dtype, steps), template))
+        return instances
 
     def _steps(self, *, streams: bool) -> list[str]:
         """Return the variants that `plan_elementwise` may choose."""
         count = len(self.operands)
         if count == 1:
             return [*["UV"] * streams, "UU", "uu", "gu", "gg"]
-        mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") + "u" for i in range(1, 2**count)]
-        whole = [m.upper() for m in mixed]
-        streamed = [f"{w[:-1]}V" for w in whole] if streams else []
-        return [*streamed, *whole, *mixed, "g" * count + "u", "g" * count + "g"]
+        mixed_steps = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") + "u" for i in range(1, 2**count)]
+        whole_groups = [m.upper() for m in mixed_steps]
+        streamed_steps = [f"{w[:-1]}V" for w in whole_groups] if streams else []
+        return [*streamed_steps, *whole_groups, *mixed_steps, "g" * count + "u", "g" * count + "g"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray
-from ..launching.copying import as_array, contiguous, converted
+from ..launching.copying import as_array, convert, make_contiguous
 from ..launching.launcher import dispatch
 from ..launching.programs import program
 from ..op import op
@@ -58,21 +58,22 @@ def interp(
     if points[0].ndim != 1 or points[0].shape != points[1].shape or not points[0].size:
         shapes = " and ".join(str(p.shape) for p in points)
         raise ValueError(f"interp: xp and fp must be two rows of one length, not empty; got shapes {shapes}.")
-    values = contiguous(converted(x, _FLOAT))
+    values = make_contiguous(convert(x, _FLOAT))
     if period is not None:
-        values, points, left, right = contiguous(values % abs(period)), _unrolled(points, abs(period)), None, None
-    along, at = (asarray(p.astype(np.float32), device=x.device) for p in points)
+        values, points = make_contiguous(values % abs(period)), _unroll_period(points, abs(period))
+        left = right = None
+    xs, ys = (asarray(p.astype(np.float32), device=x.device) for p in points)
     out = empty(x.shape, _FLOAT, x.engine)
     if out.size:
         ends = {
             "left": float(points[1][0] if left is None else left), "n": points[0].size,
             "right": float(points[1][-1] if right is None else right),
         }  # fmt: skip
-        dispatch(program("interp.metal", x.engine).interpolate, values, along, at, out, ends, grid=out.size)
+        dispatch(program("interp.metal", x.engine).interpolate, values, xs, ys, out, ends, grid=out.size)
     return out
 
 
-def _unrolled(points: list[Host], period: float) -> list[Host]:
+def _unroll_period(points: list[Host], period: float) -> list[Host]:
     """Sort the points of one period, with the last repeated before it and the first after it."""
     xp = points[0] % period
     order = np.argsort(xp, kind="stable")

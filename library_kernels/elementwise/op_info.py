@@ -56,7 +56,7 @@ def row_of(formula: Formula, info: OpInfo) -> OpRow:
         info.family, info.reference,
         dtypes=ALL if formula.kinds == "f" else tuple(d for d in ALL if d in takes),
         tolerance=_tolerance(info.ulp) if rounds else {},
-        kernels=("elementwise.h",), aliases=info.aliases, numpy=_implemented(info),
+        kernels=("elementwise.h",), aliases=info.aliases, numpy=_numpy_functions(info),
         flops=info.flops, cite=info.cite, native=info.native, size=info.size,
     )  # fmt: skip
 
@@ -65,6 +65,6 @@ def _tolerance(ulp: float) -> dict[str, float]:
     return {"float32": ulp, **{dtype: 0.5 + ulp * part for dtype, part in _HALVES.items()}}
 
 
-def _implemented(info: OpInfo) -> tuple[Callable[..., Any], ...]:
+def _numpy_functions(info: OpInfo) -> tuple[Callable[..., Any], ...]:
     """Return the NumPy functions that an op implements: the reference, if it is one of them."""
     return (*((info.reference,) if isinstance(info.reference, np.ufunc) else ()), *info.numpy)

@@ -7,26 +7,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common, floating, kind_of, weak
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import floating_dtype, kind_of, promote, promote_weak
 from ...engine.base import Engine
-from ..launching.copying import converted
+from ..launching.copying import convert
 from ..planning.elementwise_plan import broadcast
 from .elementwise_text import Formula
 
-__all__ = ["Taken", "take"]
+__all__ = ["PreparedOperands", "prepare_operands"]
 
 DType = np.dtype[Any]
 
 _BOOL = np.dtype(np.bool_)
 
 
-class Taken(NamedTuple):
+class PreparedOperands(NamedTuple):
     """Operands ready for a kernel.
 
     Attributes
     ----------
-    ready : list of Array and numpy.ndarray
+    operands : list of Array and numpy.ndarray
         In the dtype to compute in; a Python scalar becomes a NumPy array of one element.
     shape : tuple of int
         Their broadcast shape.
@@ -35,14 +35,16 @@ class Taken(NamedTuple):
     engine : Engine
     """
 
-    ready: list[Any]
+    operands: list[Any]
     shape: tuple[int, ...]
     loop: DType
     result: DType
     engine: Engine
 
 
-def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], out: Array | None) -> Taken:
+def prepare_operands(
+    formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], out: Array | None
+) -> PreparedOperands:
     """Promote, convert and broadcast operands (array API, "Type Promotion Rules"; Python's scalars are weak).
 
     Raises
@@ -57,11 +59,11 @@ def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], ou
     """
     arrays = _arrays(formula.name, operands, out)
     engine = next(a.block.engine for a in arrays if type(a) is Array)
-    on(engine, formula.name, *(a for a in (*arrays, out) if type(a) is Array))
+    check_engine(engine, formula.name, *(a for a in (*arrays, out) if type(a) is Array))
     loop = _loop(formula, takes, arrays)
-    ready = [_cast(formula, a, n, loop) for a, n in zip(arrays, formula.operands, strict=True)]
-    shape = broadcast(formula.name, [a.shape if type(a) is Array else () for a in ready])
-    return Taken(ready, shape, loop, _BOOL if formula.result == "bool" else loop, engine)
+    prepared = [_cast(formula, a, n, loop) for a, n in zip(arrays, formula.operands, strict=True)]
+    shape = broadcast(formula.name, [a.shape if type(a) is Array else () for a in prepared])
+    return PreparedOperands(prepared, shape, loop, _BOOL if formula.result == "bool" else loop, engine)
 
 
 def _arrays(name: str, operands: tuple[Any, ...], out: Array | None) -> list[Any]:
@@ -87,29 +89,29 @@ def _array(name: str, value: Any, device: str | None) -> Any:
 
 def _loop(formula: Formula, takes: tuple[str, ...], arrays: list[Any]) -> DType:
     """Return the dtype to compute in."""
-    own = [a for a, n in zip(arrays, formula.operands, strict=True) if n not in formula.masks]
-    strong = [a.dtype for a in own if type(a) is Array]
-    dtype = strong[0] if strong else weak(own[0], _BOOL)
+    numbers = [a for a, n in zip(arrays, formula.operands, strict=True) if n not in formula.masks]
+    strong = [a.dtype for a in numbers if type(a) is Array]
+    dtype = strong[0] if strong else promote_weak(numbers[0], _BOOL)
     for other in strong[1:]:
-        dtype = common(dtype, other, formula.name)
-    for scalar in own:
+        dtype = promote(dtype, other, formula.name)
+    for scalar in numbers:
         if type(scalar) is not Array:
-            dtype = weak(scalar, dtype)
+            dtype = promote_weak(scalar, dtype)
     if kind_of(dtype) in formula.kinds:
         return dtype
     if formula.kinds == "f":
-        return floating(dtype)
+        return floating_dtype(dtype)
     raise TypeError(f"{formula.name}: takes {', '.join(takes)}; got {dtype}. Pass x.astype(…).")
 
 
 def _cast(formula: Formula, operand: Any, name: str, loop: DType) -> Any:
-    wanted = _BOOL if name in formula.masks else loop
+    target = _BOOL if name in formula.masks else loop
     if type(operand) is not Array:
         try:
-            return np.array(operand, wanted)
+            return np.array(operand, target)
         except OverflowError:
-            message = f"{formula.name}: {operand} is beyond {wanted}. Pass mnb.asarray({operand}) for a wider result."
+            message = f"{formula.name}: {operand} is beyond {target}. Pass mnb.asarray({operand}) for a wider result."
             raise OverflowError(message) from None
-    if name in formula.masks and operand.dtype != wanted:
+    if name in formula.masks and operand.dtype != target:
         raise TypeError(f"{formula.name}: {name} must be bool; got {operand.dtype}. Pass {name} != 0.")
-    return converted(operand, wanted)
+    return convert(operand, target)

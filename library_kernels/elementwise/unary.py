@@ -16,12 +16,12 @@ from .op_info import OpInfo
 __all__ = ["ROWS"]
 
 
-def _whole(f: str) -> dict[str, str]:
+def _rounding(expression: str) -> dict[str, str]:
     """Return the expressions of a rounding function, which leaves integers and bool unchanged."""
-    return {"f": f, "biu": "x"}
+    return {"f": expression, "biu": "x"}
 
 
-def _test(f: str) -> dict[str, str]:
+def _float_test(f: str) -> dict[str, str]:
     """Return the expressions of a test with the same answer for every integer and bool."""
     question, otherwise = f.split(" | ")
     return {"f": question, "biu": otherwise}
@@ -33,8 +33,8 @@ def _erfinv(x: float) -> float:
         return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
     y = abs(statistics.NormalDist().inv_cdf((1 - abs(x)) / 2)) / math.sqrt(2) if abs(x) > 1e-3 else abs(x) * 0.886
     for _ in range(4):
-        beyond = math.erf(y) - abs(x) if abs(x) < 0.5 else (1 - abs(x)) - math.erfc(y)
-        y -= beyond * math.sqrt(math.pi) / 2 * math.exp(y * y)
+        error = math.erf(y) - abs(x) if abs(x) < 0.5 else (1 - abs(x)) - math.erfc(y)
+        y -= error * math.sqrt(math.pi) / 2 * math.exp(y * y)
     return math.copysign(y, x)
 
 
@@ -78,14 +78,14 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise(Formula("erf", "erf_of(x)", "The error function."), OpInfo(np.vectorize(math.erf, otypes=[float]), ulp=2, flops=25, domain=(-4, 4), cite="C++14, 26.8 [c.math], ``erf``")),
     Elementwise(Formula("erfinv", "erfinv_of(x)", "The number whose erf is x; infinite at -1 and 1."), OpInfo(np.vectorize(_erfinv, otypes=[float]), ulp=4, flops=40, domain=(-1, 1), cite="M. Giles, 2012")),
     # rounding
-    Elementwise(Formula("floor", _whole("floor(x)"), "The largest whole number that is not above x."), OpInfo(np.floor, ulp=0, domain=(-1000, 1000))),
-    Elementwise(Formula("ceil", _whole("ceil(x)"), "The least whole number that is not below x."), OpInfo(np.ceil, ulp=0, domain=(-1000, 1000))),
-    Elementwise(Formula("trunc", _whole("trunc(x)"), "x rounded towards 0."), OpInfo(np.trunc, ulp=0, domain=(-1000, 1000))),
-    Elementwise(Formula("round", _whole("rint(x)"), "The nearest whole number; ties go to the even one."), OpInfo(np.rint, ulp=0, domain=(-1000, 1000), aliases=("rint",))),
+    Elementwise(Formula("floor", _rounding("floor(x)"), "The largest whole number that is not above x."), OpInfo(np.floor, ulp=0, domain=(-1000, 1000))),
+    Elementwise(Formula("ceil", _rounding("ceil(x)"), "The least whole number that is not below x."), OpInfo(np.ceil, ulp=0, domain=(-1000, 1000))),
+    Elementwise(Formula("trunc", _rounding("trunc(x)"), "x rounded towards 0."), OpInfo(np.trunc, ulp=0, domain=(-1000, 1000))),
+    Elementwise(Formula("round", _rounding("rint(x)"), "The nearest whole number; ties go to the even one."), OpInfo(np.rint, ulp=0, domain=(-1000, 1000), aliases=("rint",))),
     # tests
-    Elementwise(Formula("isnan", _test("isnan(x) | false"), "Whether x is NaN.", result="bool"), OpInfo(np.isnan)),
-    Elementwise(Formula("isinf", _test("isinf(x) | false"), "Whether x is an infinity.", result="bool"), OpInfo(np.isinf)),
-    Elementwise(Formula("isfinite", _test("isfinite(x) | true"), "Whether x is neither NaN nor an infinity.", result="bool"), OpInfo(np.isfinite)),
+    Elementwise(Formula("isnan", _float_test("isnan(x) | false"), "Whether x is NaN.", result="bool"), OpInfo(np.isnan)),
+    Elementwise(Formula("isinf", _float_test("isinf(x) | false"), "Whether x is an infinity.", result="bool"), OpInfo(np.isinf)),
+    Elementwise(Formula("isfinite", _float_test("isfinite(x) | true"), "Whether x is neither NaN nor an infinity.", result="bool"), OpInfo(np.isfinite)),
     Elementwise(Formula("signbit", {"f": "signbit(x)", "i": "x < T(0)", "bu": "false"}, "Whether the sign bit is set, as in -0.0.", result="bool"), OpInfo(np.signbit)),
     Elementwise(Formula("logical_not", "x == T(0)", "Whether x is 0, or False.", kinds="biuf", result="bool"), OpInfo(np.logical_not)),
     Elementwise(Formula("bitwise_invert", {"b": "!x", "iu": "T(~x)"}, "All bits inverted."), OpInfo(np.invert, aliases=("bitwise_not", "invert"))),

@@ -23,12 +23,12 @@ __all__ = ["Fused", "fuse"]
 _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.float32)
 
 
-class _Made(NamedTuple):
+class _TracedCall(NamedTuple):
     """A function traced for one kind of arguments: its kernels, each with the indices of its results."""
 
     kernels: tuple[tuple[FusedKernel, list[int]], ...]
     results: int
-    several: bool
+    is_tuple: bool
 
 
 class Fused:
@@ -46,19 +46,19 @@ class Fused:
         functools.update_wrapper(self, function)
         self._function = function
         self._signature = inspect.signature(function)
-        self._made: dict[Any, _Made] = {}
-        self._last: _Made | None = None
+        self._traced_calls: dict[Any, _TracedCall] = {}
+        self._last: _TracedCall | None = None
         self._engine: Any = None
 
     def __repr__(self) -> str:
-        told = f": {self._told}" if self._told else ""
-        return f"<metalnb.fuse of {self._function.__name__}{self._arguments}{told}>"
+        summary = f": {self._summary}" if self._summary else ""
+        return f"<metalnb.fuse of {self._function.__name__}{self._arguments}{summary}>"
 
     @property
     def _arguments(self) -> inspect.Signature:
         """The function's parameters, without their annotations."""
-        plain = [p.replace(annotation=inspect.Parameter.empty) for p in self._signature.parameters.values()]
-        return inspect.Signature(plain)
+        parameters = [p.replace(annotation=inspect.Parameter.empty) for p in self._signature.parameters.values()]
+        return inspect.Signature(parameters)
 
     @property
     def source(self) -> str:
@@ -91,7 +91,7 @@ class Fused:
         return [kernel for kernel, _ in self._last.kernels]
 
     @property
-    def _told(self) -> str:
+    def _summary(self) -> str:
         """The Metal of the last call as a string, empty before the first call."""
         if self._last is None:
             return ""
@@ -104,7 +104,7 @@ class Fused:
         call = f"<code><b>{escape(self._function.__name__)}</b>{escape(str(self._arguments))}</code>"
         summary = escape((self._function.__doc__ or "").strip().partition("\n")[0])
         head = f'<div class="metalnb-head">{call} <span class="metalnb-doc">{summary}</span></div>'
-        notes = note("runs as", escape(self._told))
+        notes = note("runs as", escape(self._summary))
         return framed(f'{head}<div class="metalnb-notes">{notes}</div>{folded(self.source)}')
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
@@ -117,45 +117,45 @@ class Fused:
             return self._function(*args, **options)  # part of another fused function
         bound = self._signature.bind(*args, **options)
         bound.apply_defaults()
-        given = bound.arguments
-        key = tuple([_kind(value) for value in given.values()])
+        arguments = bound.arguments
+        key = tuple([_kind(value) for value in arguments.values()])
         try:
-            made = self._made.get(key)
+            traced = self._traced_calls.get(key)
         except TypeError as error:
             message = f"an argument is not an array, a number or a hashable value: {error}."
             raise TypeError(f"{self._function.__name__}: {message}") from None
-        if made is None:
-            made = self._made[key] = self._traced(given)
-        given = _on_an_engine(given)
-        self._last, self._engine = made, next(a.engine for a in given.values() if type(a) is Array)
-        results: list[Any] = [None] * made.results
-        for kernel, places in made.kernels:
-            for place, result in zip(places, kernel(given), strict=True):
+        if traced is None:
+            traced = self._traced_calls[key] = self._trace(arguments)
+        arguments = _move_to_engine(arguments)
+        self._last, self._engine = traced, next(a.engine for a in arguments.values() if type(a) is Array)
+        results: list[Any] = [None] * traced.results
+        for kernel, places in traced.kernels:
+            for place, result in zip(places, kernel(arguments), strict=True):
                 results[place] = result
-        return tuple(results) if made.several else results[0]
+        return tuple(results) if traced.is_tuple else results[0]
 
-    def _traced(self, given: dict[str, Any]) -> _Made:
+    def _trace(self, arguments: dict[str, Any]) -> _TracedCall:
         """Call the function with placeholders, and compile its operations to kernels."""
         name = self._function.__name__
         trace = Trace(name, self._function.__code__)
         parts: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
         numbers: dict[str, Any] = {}
-        for argument, value in given.items():
-            what, dtype, weak = _kind(value)
-            if what == "value":
+        for argument, value in arguments.items():
+            kind, dtype, weak = _kind(value)
+            if kind == "value":
                 parts[argument] = value
                 continue
-            (arrays if what == "array" else numbers)[argument] = dtype
+            (arrays if kind == "array" else numbers)[argument] = dtype
             parts[argument] = Traced(trace, f"in_{argument}", dtype, frozenset((argument,)), weak=weak)
-        found = self._function(**parts)
-        several = isinstance(found, tuple)
-        results = list(found) if several else [found]
+        returned = self._function(**parts)
+        is_tuple = isinstance(returned, tuple)
+        results = list(returned) if is_tuple else [returned]
         for result in results:
             if not isinstance(result, Traced):
                 message = "a fused function returns an array made of its arguments, or a tuple of such"
                 raise TypeError(f"{name}: {message}; got {type(result).__name__}.")
-        return _Made(tuple(kernels_of(trace, results, arrays, numbers)), len(results), several)
+        return _TracedCall(tuple(kernels_of(trace, results, arrays, numbers)), len(results), is_tuple)
 
 
 def _kind(value: Any) -> tuple[str, Any, bool]:
@@ -173,12 +173,12 @@ def _kind(value: Any) -> tuple[str, Any, bool]:
     return "value", value, False
 
 
-def _on_an_engine(given: dict[str, Any]) -> dict[str, Any]:
+def _move_to_engine(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return a call's arguments, with NumPy arrays moved to the engine of the others."""
-    if not any(isinstance(v, np.ndarray) for v in given.values()):
-        return given
-    device = next((v.device for v in given.values() if type(v) is Array), engines.current().name)
-    return {n: asarray(v, device=device) if isinstance(v, np.ndarray) else v for n, v in given.items()}
+    if not any(isinstance(v, np.ndarray) for v in arguments.values()):
+        return arguments
+    device = next((v.device for v in arguments.values() if type(v) is Array), engines.current().name)
+    return {n: asarray(v, device=device) if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
 
 
 def fuse(function: Callable[..., Any], /) -> Fused:

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.core import contiguous_strides
-from ...arrays.promotion import floating, is_float
+from ...arrays.promotion import floating_dtype, is_float
 from ...engine.base import Engine
 from ...program import Program
 from ..elementwise.elementwise_op import strip
 from ..launching.launcher import Launch
 from ..launching.programs import compile
-from ..launching.reduction_launch import ACCUMULATORS, Monoid, accumulator, reduced_or, summed, tag
+from ..launching.reduction_launch import ACCUMULATORS, Monoid, accumulator, reduce_or_fill, sum_dtype, tag
 from ..planning.device import NEVER, device_of
 from ..planning.elementwise_plan import Strip, broadcast, plan_elementwise, plan_row_reduction
 from .fused_text import FusedText
@@ -62,14 +62,14 @@ class FusedKernel:
             raise TypeError(f"{trace.name}: a result of {len(arrays)} arrays; at most {_OPERANDS - 1} are fused.")
         self.arrays, self.numbers = tuple(arrays), tuple(numbers)
         self._name = trace.name
-        self._packed = [struct.Struct("<q" if d.kind in "iu" else "<f").pack for d in numbers.values()]
+        self._packers = [struct.Struct("<q" if d.kind in "iu" else "<f").pack for d in numbers.values()]
         self._dtypes = [r.dtype for r in results]
         self._last = results[0] if isinstance(results[0], Reduced) else None
         if self._last is not None:
             self._dtypes = [_result(self._last)]
         self._text = FusedText(
             trace, tuple((r.text, r.dtype) for r in results), tuple(arrays.items()), tuple(numbers.items()),
-            "" if self._last is None else _monoid(self._last).spelled,
+            "" if self._last is None else _monoid(self._last).msl_name,
         )  # fmt: skip
         self._plans: dict[Any, _Plan] = {}
 
@@ -84,56 +84,58 @@ class FusedKernel:
         text = self._text.text(several=device.waits, streams=device.streams < NEVER)
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
-    def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
+    def __call__(self, arguments: dict[str, Any]) -> tuple[Array, ...]:
         """Start the kernel on its part of a call's arguments."""
-        arrays = tuple(given[n] for n in self.arrays)
+        arrays = tuple(arguments[n] for n in self.arrays)
         key = tuple([a.form or a.formed() for a in arrays])
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = self._planned(arrays)
+            plan = self._plans[key] = self._plan_call(arrays)
         try:
-            values = tuple(bytearray(pack(given[n])) for n, pack in zip(self.numbers, self._packed, strict=True))
+            values = tuple(bytearray(pack(arguments[n])) for n, pack in zip(self.numbers, self._packers, strict=True))
         except (struct.error, OverflowError):
-            numbers = {n: given[n] for n in self.numbers}
+            numbers = {n: arguments[n] for n in self.numbers}
             raise OverflowError(f"{self._name}: a number is beyond int64 or float32: {numbers}.") from None
         if self._last is not None:
-            return (self._reduced(plan, self._last, arrays, values),)
-        made = tuple(empty(plan.shape, dtype, plan.engine) for dtype in self._dtypes)
+            return (self._start_reduction(plan, self._last, arrays, values),)
+        results = tuple(empty(plan.shape, dtype, plan.engine) for dtype in self._dtypes)
         if plan.launch is not None:
-            plan.launch.start_on((*arrays, *made), values)
-        return made
+            plan.launch.start_on((*arrays, *results), values)
+        return results
 
-    def _planned(self, arrays: tuple[Array, ...]) -> _Plan:
+    def _plan_call(self, arrays: tuple[Array, ...]) -> _Plan:
         engine = arrays[0].engine
-        on(engine, self._name, *arrays)
+        check_engine(engine, self._name, *arrays)
         shape = broadcast(self._name, [a.shape for a in arrays])
         strips = [strip(a, shape) for a in arrays]
         device = device_of(engine.caps)
         if self._last is None:
             if 0 in shape:
                 return _Plan(None, engine, shape)
-            made = Strip(_steps(shape), 0)
+            result_strip = Strip(_steps(shape), 0)
             nbytes = sum(d.itemsize for d in (*(a.dtype for a in arrays), *self._dtypes))
-            every = [*strips, *[made] * len(self._dtypes)]
-            planned = plan_elementwise(shape, every, device, nbytes, results=len(self._dtypes))
-            kinds = planned.kinds
+            all_strips = [*strips, *[result_strip] * len(self._dtypes)]
+            plan = plan_elementwise(shape, all_strips, device, nbytes, results=len(self._dtypes))
+            kinds = plan.kinds
             if "g" in kinds.lower():
                 kinds = "g" * (len(kinds) - 1) + "u"
             binary = self.program(engine)[f"fused_{kinds}"].binary
-            launch = Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
+            launch = Launch(binary, plan.grid, plan.threadgroup, (plan.record,)).bind_records(engine)
             return _Plan(launch, engine, shape)
         if not shape:
-            raise ValueError(f"{self._name}: {self._last.how} over the last axis of 0-d arrays.")
+            raise ValueError(f"{self._name}: {self._last.reduction} over the last axis of 0-d arrays.")
         if 0 in shape:
             return _Plan(None, engine, shape)
         rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device._replace(waits=False))
         binary = self.program(engine)[f"{rows.kernel}_{rows.kinds}"].binary
-        launch = Launch(binary, rows.grid, rows.threadgroup, (rows.record, rows.splits)).kept(engine)
+        launch = Launch(binary, rows.grid, rows.threadgroup, (rows.record, rows.splits)).bind_records(engine)
         return _Plan(launch, engine, shape, rows.parts)
 
-    def _reduced(self, plan: _Plan, last: Reduced, arrays: tuple[Array, ...], values: tuple[bytearray, ...]) -> Array:
+    def _start_reduction(
+        self, plan: _Plan, last: Reduced, arrays: tuple[Array, ...], values: tuple[bytearray, ...]
+    ) -> Array:
         """Start the kernel and, if rows were split, a second one that combines their parts."""
         monoid, (result,) = _monoid(last), self._dtypes
         *outer, count = plan.shape
@@ -142,12 +144,13 @@ class FusedKernel:
             plan.launch.start_on((*arrays, out), values)
         else:
             acc = ACCUMULATORS[monoid.acc]
-            some = empty((*outer, plan.parts if plan.launch is not None else count), acc, plan.engine)
+            partial = empty((*outer, plan.parts if plan.launch is not None else count), acc, plan.engine)
             if plan.launch is not None:
-                plan.launch.start_on((*arrays, some), values)
-            nothing = {"sum": 0, "mean": math.nan}.get(last.how)
-            later = monoid._replace(element=tag(acc), part=monoid.acc)
-            out = reduced_or(some, (len(outer),), later, result, keepdims=False, nothing=nothing, who=self._name,
+                plan.launch.start_on((*arrays, partial), values)
+            of_none = {"sum": 0, "mean": math.nan}.get(last.reduction)
+            second = monoid._replace(element=tag(acc), part=monoid.acc)
+            out = reduce_or_fill(partial, (len(outer),), second, result, keepdims=False, of_none=of_none,
+                                 caller=self._name,
                              scale=count)  # fmt: skip
         return Array(out.block, result, (*outer, 1), None, 0) if last.keepdims else out
 
@@ -157,22 +160,22 @@ def _steps(shape: Shape) -> Shape:
 
 
 def _result(last: Reduced) -> DType:
-    if last.how == "sum":
-        return summed(last.dtype)
-    return floating(last.dtype) if last.how == "mean" else last.dtype
+    if last.reduction == "sum":
+        return sum_dtype(last.dtype)
+    return floating_dtype(last.dtype) if last.reduction == "mean" else last.dtype
 
 
 def _monoid(last: Reduced) -> Monoid:
     """Return the monoid of a reduced result: the same as of the op with this name."""
     dtype, result = last.dtype, _result(last)
-    if last.how in {"max", "min"}:
+    if last.reduction in {"max", "min"}:
         acc = "float" if is_float(dtype) else tag(dtype)
-    elif last.how == "mean":
-        exact = not is_float(dtype) and dtype.itemsize < 8  # a sum of 64-bit integers may wrap
-        acc = accumulator(summed(dtype)) if exact else "float"
+    elif last.reduction == "mean":
+        is_exact = not is_float(dtype) and dtype.itemsize < 8  # a sum of 64-bit integers may wrap
+        acc = accumulator(sum_dtype(dtype)) if is_exact else "float"
     else:
         acc = accumulator(result)
-    return Monoid(_FUNCTORS[last.how], tag(dtype), tag(result), acc, acc)
+    return Monoid(_FUNCTORS[last.reduction], tag(dtype), tag(result), acc, acc)
 
 
 def kernels_of(trace: Trace, results: list[Traced], arrays: dict[str, DType], numbers: dict[str, DType]) -> list[
@@ -184,17 +187,17 @@ def kernels_of(trace: Trace, results: list[Traced], arrays: dict[str, DType], nu
     """
     groups: dict[Any, list[int]] = {}
     for i, result in enumerate(results):
-        used = tuple(n for n in arrays if n in result.needs)
-        if not used:
+        used_arrays = tuple(n for n in arrays if n in result.needs)
+        if not used_arrays:
             raise TypeError(f"{trace.name}: needs an array among its arguments; got none that is used.")
-        group = groups.setdefault(used if not isinstance(result, Reduced) else i, [])
-        if group and len(used) + len(group) + 1 > _OPERANDS:
-            group = groups.setdefault((used, i), [])
+        group = groups.setdefault(used_arrays if not isinstance(result, Reduced) else i, [])
+        if group and len(used_arrays) + len(group) + 1 > _OPERANDS:
+            group = groups.setdefault((used_arrays, i), [])
         group.append(i)
-    made = []
+    kernels = []
     for places in groups.values():
         parts = [results[i] for i in places]
         needs = frozenset[str]().union(*(p.needs for p in parts))
-        own = ({n: d for n, d in given.items() if n in needs} for given in (arrays, numbers))
-        made.append((FusedKernel(trace, parts, *own), places))
-    return made
+        inputs = ({n: d for n, d in kind.items() if n in needs} for kind in (arrays, numbers))
+        kernels.append((FusedKernel(trace, parts, *inputs), places))
+    return kernels

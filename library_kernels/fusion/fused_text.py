@@ -56,14 +56,14 @@ class FusedText:
         With `several`, a thread takes several elements of contiguous arrays; with `streams`, there are kernels that
         write past the caches.
         """
-        needed = self._needed()
-        functions = self._functions(needed)
+        lines = self._needed_lines()
+        functions = self._functions(lines)
         headers = ["elementwise.h", "reduce.metal"] if self.monoid else ["streamed.h" if streams else "elementwise.h"]
-        included = [f"#include <metalnb/{name}>" for name in headers]
-        head = [f"// {self.trace.name}, fused.", *included, "", *functions, ""]
-        kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
+        includes = [f"#include <metalnb/{name}>" for name in headers]
+        head = [f"// {self.trace.name}, fused.", *includes, "", *functions, ""]
+        kernels = self._row_kernels(lines) if self.monoid else self._elementwise_kernel(lines)
         if several and not self.monoid:
-            kernels += ["", *self._of_several(needed)]
+            kernels += ["", *self._kernel_of_several(lines)]
         return "\n".join([*head, *kernels, "", *self._instances(several=several, streams=streams)]) + "\n"
 
     @property
@@ -71,21 +71,21 @@ class FusedText:
         return [f"in_{name}" for name, _ in self.arrays]
 
     @property
-    def _outs(self) -> list[str]:
+    def _result_names(self) -> list[str]:
         return [f"out{i}" for i in range(len(self.results))]
 
-    def _needed(self) -> list[str]:
+    def _needed_lines(self) -> list[str]:
         """Return the lines that compute the results."""
-        wanted, kept = {name for name, _ in self.results}, []
+        names, lines = {name for name, _ in self.results}, []
         for line in reversed(self.trace.lines):
             name = line.split(" = ")[0].split()[-1]
-            if any(re.search(rf"\b{name}\b", text) for text in wanted):
-                kept.append(line)
-                wanted.add(line.split(" = ", 1)[1])
-        return kept[::-1]
+            if any(re.search(rf"\b{name}\b", text) for text in names):
+                lines.append(line)
+                names.add(line.split(" = ", 1)[1])
+        return lines[::-1]
 
-    def _functions(self, needed: list[str]) -> list[str]:
-        return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
+    def _functions(self, lines: list[str]) -> list[str]:
+        return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in lines)]
 
     def _buffers(self) -> list[str]:
         return [f"    device const memory_of<{DTYPES[dtype.name]}>* {name}_," for name, dtype in
@@ -94,7 +94,7 @@ class FusedText:
     def _parameters(self) -> list[str]:
         return [f"    constant {value_type(dtype)}& in_{name}," for name, dtype in self.numbers]
 
-    def _fetched(self, place: str) -> list[str]:
+    def _fetch_lines(self, place: str) -> list[str]:
         return [
             f"    const {value_type(dtype)} in_{name} = fetch<{DTYPES[dtype.name]}, in_{name}Step>"
             f"(in_{name}_, walk, {i}, {place});"
@@ -103,7 +103,7 @@ class FusedText:
 
     def _head(self, name: str, position: str) -> list[str]:
         """Return an elementwise kernel's head."""
-        outs = self._outs
+        outs = self._result_names
         return [
             f"template <{', '.join(f'typename {n}Step' for n in (*self._names, *outs))}>",
             f"kernel void {name}(",
@@ -114,24 +114,25 @@ class FusedText:
             f"    {position} [[thread_position_in_grid]]) {{",
         ]
 
-    def _kept(self, place: str) -> list[str]:
+    def _keep_lines(self, place: str) -> list[str]:
+        results = zip(self._result_names, self.results, strict=True)
         return [
-            f"    keep<{DTYPES[dtype.name]}, {out}Step>({out}_, walk, {i}, {place}, {text});"
-            for i, (out, (text, dtype)) in enumerate(zip(self._outs, self.results, strict=True), len(self._names))
+            f"    keep<{DTYPES[dtype.name]}, {name}Step>({name}_, walk, {i}, {place}, {text});"
+            for i, (name, (text, dtype)) in enumerate(results, len(self._names))
         ]
 
-    def _elementwise(self, needed: list[str]) -> list[str]:
-        names = (*self._names, *self._outs)
+    def _elementwise_kernel(self, lines: list[str]) -> list[str]:
+        names = (*self._names, *self._result_names)
         return [
             *self._head("fused_", "uint2 position"),
             *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate(names)),
-            *self._fetched("position.x"),
-            *(f"    {line}" for line in needed),
-            *self._kept("position.x"),
+            *self._fetch_lines("position.x"),
+            *(f"    {line}" for line in lines),
+            *self._keep_lines("position.x"),
             "}",
         ]
 
-    def _of_several(self, needed: list[str]) -> list[str]:
+    def _kernel_of_several(self, lines: list[str]) -> list[str]:
         """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
         typed = [(name, value_type(dtype)) for name, (_, dtype) in zip(self._names, self.arrays, strict=True)]
         return [
@@ -140,27 +141,27 @@ class FusedText:
             *(f"    {dtype} {name}_s[SEVERAL];" for name, dtype in typed),
             "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
             "        const uint at_ = min(first_ + k_ * RUN, count_ - 1);",
-            *(f"    {line}" for line in self._fetched("at_")),
+            *(f"    {line}" for line in self._fetch_lines("at_")),
             *(f"        {name}_s[k_] = {name};" for name, _ in typed),
             "    }",
             "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
             "        const uint at_ = first_ + k_ * RUN;",
             "        if (at_ >= count_) return;",
             *(f"        const {dtype} {name} = {name}_s[k_];" for name, dtype in typed),
-            *(f"        {line}" for line in needed),
-            *(f"    {line}" for line in self._kept("at_")),
+            *(f"        {line}" for line in lines),
+            *(f"    {line}" for line in self._keep_lines("at_")),
             "    }",
             "}",
         ]
 
-    def _rows(self, needed: list[str]) -> list[str]:
+    def _row_kernels(self, lines: list[str]) -> list[str]:
         names, numbers = self._names, [f"in_{name}" for name, _ in self.numbers]
         steps = ", ".join(f"typename {n}Step" for n in names)
-        given = ", ".join([*(f"{n}_" for n in names), "walk", *numbers])
-        value = f"M::part(fused_value<{', '.join(f'{n}Step' for n in names)}>({given}, "
+        arguments = ", ".join([*(f"{n}_" for n in names), "walk", *numbers])
+        value = f"M::part(fused_value<{', '.join(f'{n}Step' for n in names)}>({arguments}, "
         rows = [f"    {n}_ += {n}Step::row(walk, {i}, row);" for i, n in enumerate(names)]
         out = f"    out_ += row_of(walk, {len(names)}, row)"
-        made = "storage<typename M::result>::store(M::finish("
+        store = "storage<typename M::result>::store(M::finish("
         buffers = [*self._buffers(), "    device memory_of<typename M::result>* out_,", "    constant Walk& walk,",
                    "    constant Splits& splits,", *self._parameters()]  # fmt: skip
         return [
@@ -168,7 +169,8 @@ class FusedText:
             f"template <{steps}>",
             f"inline {value_type(self.results[0][1])} fused_value(",
             *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint place) {",
-            *self._fetched("place"), *(f"    {line}" for line in needed), f"    return {self.results[0][0]};", "}", "",
+            *self._fetch_lines("place"), *(f"    {line}" for line in lines),
+            f"    return {self.results[0][0]};", "}", "",
             "// A SIMD-group takes a stretch of a row; blocks within it keep long sums exact.",
             f"template <typename M, {steps}>",
             "kernel void fused_rows(", *buffers,
@@ -191,7 +193,7 @@ class FusedText:
             f"    for (; run < runs; ++run) some = M::combine(some, typename {value}first + run * LANES)));",
             f"    if (lane < count - runs * LANES) some = M::combine(some, typename {value}first + runs * LANES)));",
             "    total = across_lanes<M>(M::combine(total, typename M::acc(some)));",
-            f"    if (lane == 0) *out_ = {made}total, splits.scale, 0));",
+            f"    if (lane == 0) *out_ = {store}total, splits.scale, 0));",
             "}", "",
             "// A thread takes a short row.",
             f"template <typename M, {steps}>",
@@ -200,27 +202,27 @@ class FusedText:
             *rows, f"{out};",
             "    typename M::part total = typename M::part(M::identity());",
             f"    for (uint i = 0; i < splits.count; ++i) total = M::combine(total, typename {value}i)));",
-            f"    *out_ = {made}typename M::acc(total), splits.scale, 0));",
+            f"    *out_ = {store}typename M::acc(total), splits.scale, 0));",
             "}",
         ]  # fmt: skip
 
     def _instances(self, *, several: bool, streams: bool) -> list[str]:
         """Return the instantiations of all kernels; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
-        mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
+        mixed_steps = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
         if not self.monoid:
-            ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
-            ways += map(str.upper, ways[:-1])
-            ways += [w[:-outs] + "V" * outs for w in ways if streams and w.isupper()]
+            variants = [*(m + "u" * outs for m in mixed_steps), "g" * (count + outs - 1) + "u"]
+            variants += map(str.upper, variants[:-1])
+            variants += [w[:-outs] + "V" * outs for w in variants if streams and w.isupper()]
             return [
                 instantiation(f"fused_{w}", f"fused_{'several' if several and w.isupper() else ''}"
                               f"<{', '.join(STEPS[s] for s in w)}>")
-                for w in ways
+                for w in variants
             ]  # fmt: skip
         rows = []
-        for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
-            of = wrapped.format(self.monoid)
+        for kernel, wrapper in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
+            monoid = wrapper.format(self.monoid)
             template = "fused_each" if kernel == "each" else "fused_rows"
-            rows += [instantiation(f"{kernel}_{w}", f"{template}<{of}, {', '.join(STEPS[s] for s in w)}>")
-                      for w in (*mixed, "g" * count)]  # fmt: skip
+            rows += [instantiation(f"{kernel}_{w}", f"{template}<{monoid}, {', '.join(STEPS[s] for s in w)}>")
+                      for w in (*mixed_steps, "g" * count)]  # fmt: skip
         return rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays.promotion import DTYPES, as_dtype, common, floating, is_float, kind_of, weak
+from ...arrays.promotion import DTYPES, as_dtype, floating_dtype, is_float, kind_of, promote, promote_weak
 from ...engine.unit import literal as integer_literal
 from ..elementwise.elementwise_text import Formula
 from .traced import TracedOperators
@@ -49,19 +49,19 @@ class Trace:
         """Write the line of one op."""
         for operand in operands:
             self.check(formula.name, operand)
-        own = [o for o, n in zip(operands, formula.operands, strict=True) if n not in formula.masks]
-        loop = self._loop(formula, own)
-        wanted = [_BOOL if n in formula.masks else loop for n in formula.operands]
+        numbers = [o for o, n in zip(operands, formula.operands, strict=True) if n not in formula.masks]
+        loop = self._loop(formula, numbers)
+        types = [_BOOL if n in formula.masks else loop for n in formula.operands]
         for operand, name in zip(operands, formula.operands, strict=True):
             if name in formula.masks and isinstance(operand, Traced) and operand.dtype != _BOOL:
-                raise TypeError(f"{self.name}: {formula.name}: {name} must be bool; got {operand.dtype}{self.where()}. "
-                                f"Pass {name} != 0.")  # fmt: skip
-        given = [self.written(o, value_type(d)) for o, d in zip(operands, wanted, strict=True)]
-        given += [literal(struct.unpack("<f", v)[0]) for v in values]
+                raise TypeError(f"{self.name}: {formula.name}: {name} must be bool; got {operand.dtype}"
+                                f"{self.at_line()}. Pass {name} != 0.")  # fmt: skip
+        arguments = [self.operand_text(o, value_type(d)) for o, d in zip(operands, types, strict=True)]
+        arguments += [literal(struct.unpack("<f", v)[0]) for v in values]
         result = _BOOL if formula.result == "bool" else loop
-        called = self._function(formula, wanted, loop, result)
-        loose = result != _BOOL and all(map(_is_weak, own))
-        return self.line(f"{called}({', '.join(given)})", result, operands, weak=loose)
+        function = self._function(formula, types, loop, result)
+        is_weak = result != _BOOL and all(map(_is_weak, numbers))
+        return self.line(f"{function}({', '.join(arguments)})", result, operands, weak=is_weak)
 
     def line(self, text: str, dtype: DType, operands: tuple[Any, ...], *, weak: bool = False) -> Traced:
         """Add a line, and return the placeholder of its value."""
@@ -70,73 +70,74 @@ class Trace:
         needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))
         return Traced(self, number, dtype, needs, weak=weak)
 
-    def check(self, who: str, operand: Any) -> None:
+    def check(self, caller: str, operand: Any) -> None:
         """Refuse a value that cannot be an operand.
 
         Raises
         ------
         TypeError
+            If the value is a reduction's result, part of another fused function, or no argument of this one.
         """
         if isinstance(operand, Reduced):
-            raise TypeError(f"{self.name}: {operand.how} ends a fused function, and {who} uses it"
-                            f"{self.where()}. Return it, and continue outside.")  # fmt: skip
+            raise TypeError(f"{self.name}: {caller} cannot use the result of {operand.reduction}, which a fused "
+                            f"function can only return{self.at_line()}. Return it, and continue outside.")  # fmt: skip
         if isinstance(operand, Traced):
             if operand.trace is not self:
-                raise TypeError(f"{self.name}: an array from another fused function is used{self.where()}.")
+                raise TypeError(f"{self.name}: an array from another fused function is used{self.at_line()}.")
         elif not isinstance(operand, (bool, int, float, np.bool_, np.integer, np.floating)):
-            raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is not an argument of the "
-                            f"fused function{self.where()}. Pass it as one.")  # fmt: skip
+            raise TypeError(f"{self.name}: {caller} got {type(operand).__name__}, which is not an argument of the "
+                            f"fused function{self.at_line()}. Pass it as one.")  # fmt: skip
 
-    def _loop(self, formula: Formula, own: list[Any]) -> DType:
+    def _loop(self, formula: Formula, operands: list[Any]) -> DType:
         """Return the dtype to compute in, as for an op on arrays."""
-        strong = [_dtype_of(o) for o in own if not _is_weak(o)]
-        dtype = strong[0] if strong else weak(_sample(own[0]), _BOOL)
+        strong = [_dtype_of(o) for o in operands if not _is_weak(o)]
+        dtype = strong[0] if strong else promote_weak(_sample(operands[0]), _BOOL)
         for other in strong[1:]:
-            dtype = common(dtype, other, formula.name)
-        for o in own:
+            dtype = promote(dtype, other, formula.name)
+        for o in operands:
             if _is_weak(o):
-                dtype = weak(_sample(o), dtype)
+                dtype = promote_weak(_sample(o), dtype)
         if kind_of(dtype) in formula.kinds:
             return dtype
         if formula.kinds == "f":
-            return floating(dtype)
+            return floating_dtype(dtype)
         kinds = {"b": "bool", "i": "integers", "u": "integers", "f": "floats"}
         takes = " and ".join(dict.fromkeys(kinds[k] for k in formula.kinds))
-        raise TypeError(f"{self.name}: {formula.name} takes {takes}; got {dtype}{self.where()}. Use x.astype(…).")
+        raise TypeError(f"{self.name}: {formula.name} takes {takes}; got {dtype}{self.at_line()}. Use x.astype(…).")
 
-    def written(self, operand: Any, wanted: str) -> str:
-        """Return an operand as a value of an MSL type."""
+    def operand_text(self, operand: Any, type_name: str) -> str:
+        """Return an operand as an MSL expression of a type."""
         if isinstance(operand, Traced):
-            return operand.text if value_type(operand.dtype) == wanted else f"{wanted}({operand.text})"
-        if wanted == "bool":
+            return operand.text if value_type(operand.dtype) == type_name else f"{type_name}({operand.text})"
+        if type_name == "bool":
             return str(bool(operand)).lower()
-        if wanted == "float":
+        if type_name == "float":
             return literal(float(operand))
-        info = np.iinfo(next(name for name, word in DTYPES.items() if word == wanted))
+        info = np.iinfo(next(name for name, word in DTYPES.items() if word == type_name))
         if not info.min <= operand <= info.max:
-            raise OverflowError(f"{self.name}: {operand} is beyond {info.dtype}{self.where()}.")
-        return f"{wanted}({integer_literal('ulong' if operand > 2**63 - 1 else 'long', operand)})"
+            raise OverflowError(f"{self.name}: {info.dtype} cannot hold {operand}{self.at_line()}.")
+        return f"{type_name}({integer_literal('ulong' if operand > 2**63 - 1 else 'long', operand)})"
 
-    def _function(self, formula: Formula, wanted: list[DType], loop: DType, result: DType) -> str:
+    def _function(self, formula: Formula, types: list[DType], loop: DType, result: DType) -> str:
         """Define an op's function for the types that it computes in."""
         expression = formula.groups[formula.group(kind_of(loop))]
         if "<L>" in expression:
-            message = f"{formula.name} cannot be fused: it depends on the dtype in memory{self.where()}."
+            message = f"{formula.name} cannot be fused: it depends on the dtype in memory{self.at_line()}."
             raise TypeError(f"{self.name}: {message}")
-        parameters = [f"{value_type(d)} {n}" for d, n in zip(wanted, formula.operands, strict=True)]
+        parameters = [f"{value_type(d)} {n}" for d, n in zip(types, formula.operands, strict=True)]
         parameters += [f"float {n}" for n in formula.parameters]
-        computed, made = value_type(loop), value_type(result)
-        tag = computed[0] if computed in {"float", "bool"} else computed
+        compute_type, result_type = value_type(loop), value_type(result)
+        tag = compute_type[0] if compute_type in {"float", "bool"} else compute_type
         for number in range(100):  # two ops may have the same name if a user defined one
-            called = f"{formula.name}_{tag}{number or ''}_"
-            text = (f"inline {made} {called}({', '.join(parameters)}) "
-                    f"{{ using T = {computed}; return {made}({expression}); }}")  # fmt: skip
+            name = f"{formula.name}_{tag}{number or ''}_"
+            text = (f"inline {result_type} {name}({', '.join(parameters)}) "
+                    f"{{ using T = {compute_type}; return {result_type}({expression}); }}")  # fmt: skip
             text = f"{formula.preamble}\n{text}".strip()
-            if self.functions.setdefault(called, text) == text:
-                return called
+            if self.functions.setdefault(name, text) == text:
+                return name
         raise AssertionError("a hundred ops with one name")
 
-    def where(self) -> str:
+    def at_line(self) -> str:
         """Return text that names the current line of the traced function."""
         frame: Any = sys._getframe(1)  # noqa: SLF001  (like inspect.currentframe, which is optional by its type)
         while frame is not None and frame.f_code is not self.code:
@@ -174,52 +175,52 @@ class Traced(TracedOperators):
         del copy  # there is no memory yet
         trace: Trace = self.trace
         trace.check("astype", self)
-        wanted = as_dtype(dtype, f"{trace.name}: astype")
-        if wanted.name == "float16":
+        target = as_dtype(dtype, f"{trace.name}: astype")
+        if target.name == "float16":
             text = f"float(half({self.text}))"
-        elif wanted.name == "bfloat16":
+        elif target.name == "bfloat16":
             text = f"storage<bfloat16>::load(storage<bfloat16>::store({self.text}))"
-        elif wanted == _BOOL:
+        elif target == _BOOL:
             text = f"{self.text} != {value_type(self.dtype)}(0)"
         else:
-            text = f"{value_type(wanted)}({self.text})"
-        return trace.line(text, wanted, (self,))
+            text = f"{value_type(target)}({self.text})"
+        return trace.line(text, target, (self,))
 
     def __metal_traced__(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Trace an op that is not elementwise; NotImplemented if it is composed of elementwise ones."""
         if name == "astype":
             return self.astype(*args[1:], **options)
-        other = ", ".join(sorted({*options} - {"axis", "keepdims"}))
-        if name in _AT_THE_END and len(args) < 3 and other:
-            raise TypeError(f"{self.trace.name}: {name} cannot be fused with {other}={self.trace.where()}.")
+        unsupported = ", ".join(sorted({*options} - {"axis", "keepdims"}))
+        if name in _AT_THE_END and len(args) < 3 and unsupported:
+            raise TypeError(f"{self.trace.name}: {name} cannot be fused with {unsupported}={self.trace.at_line()}.")
         if name in _AT_THE_END and len(args) < 3:
-            return self.reduced(name, *args[1:], **options)
+            return self.reduce(name, *args[1:], **options)
         return NotImplemented
 
-    def reduced(self, how: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:
-        """Reduce the last axis: this ends the function."""
+    def reduce(self, reduction: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:
+        """Reduce the last axis. The function can only return the result."""
         trace = self.trace
-        trace.check(how, self)
+        trace.check(reduction, self)
         if type(axis) is not int or axis != -1:
-            raise TypeError(f"{trace.name}: {how} is fused only over the last axis; got axis={axis!r}{trace.where()}. "
-                            "Pass axis=-1.")  # fmt: skip
-        return Reduced(self, how, keepdims=bool(keepdims))
+            raise TypeError(f"{trace.name}: {reduction} is fused only over the last axis; got axis={axis!r}"
+                            f"{trace.at_line()}. Pass axis=-1.")  # fmt: skip
+        return Reduced(self, reduction, keepdims=bool(keepdims))
 
     def sum(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
-        """Sum over the last axis."""
-        return self.reduced("sum", axis, keepdims=keepdims)
+        """Return the sums over the last axis."""
+        return self.reduce("sum", axis, keepdims=keepdims)
 
     def max(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
-        """Largest over the last axis."""
-        return self.reduced("max", axis, keepdims=keepdims)
+        """Return the largest elements along the last axis."""
+        return self.reduce("max", axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
-        """Smallest over the last axis."""
-        return self.reduced("min", axis, keepdims=keepdims)
+        """Return the smallest elements along the last axis."""
+        return self.reduce("min", axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
-        """Mean over the last axis."""
-        return self.reduced("mean", axis, keepdims=keepdims)
+        """Return the means over the last axis."""
+        return self.reduce("mean", axis, keepdims=keepdims)
 
 
 class Reduced(Traced):
@@ -227,15 +228,15 @@ class Reduced(Traced):
 
     Attributes
     ----------
-    how : {"sum", "max", "min", "mean"}
+    reduction : {"sum", "max", "min", "mean"}
     keepdims : bool
     """
 
-    __slots__ = ("how", "keepdims")
+    __slots__ = ("keepdims", "reduction")
 
-    def __init__(self, of: Traced, how: str, *, keepdims: bool) -> None:
-        super().__init__(of.trace, of.text, of.dtype, of.needs)
-        self.how = how
+    def __init__(self, traced: Traced, reduction: str, *, keepdims: bool) -> None:
+        super().__init__(traced.trace, traced.text, traced.dtype, traced.needs)
+        self.reduction = reduction
         self.keepdims = keepdims
 
 

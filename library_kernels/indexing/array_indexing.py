@@ -11,17 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import kind_of
 from ...arrays.protocols import is_basic
 from ..elementwise.by_name import BY_NAME
 from ..launching.bits import fault_word
-from ..launching.compaction import flat_nonzero, select_into, selected
-from ..launching.copying import contiguous, converted, copied, copy_into, fill_with, given_for, writable
-from ..launching.gather import check, gather, indices_of
+from ..launching.compaction import flat_nonzero, select, select_into
+from ..launching.copying import (
+    check_writable,
+    contiguous_copy,
+    convert,
+    copy_into,
+    fill_with,
+    make_contiguous,
+    source_for,
+)
+from ..launching.gather import check_indices, gather, indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program
-from ..launching.scatter import write
+from ..launching.scatter import scatter_into
 from .nonzero import along_axes
 
 __all__ = ["assign", "get", "set_items"]
@@ -63,16 +71,17 @@ def get(x: Array, key: Any) -> Array:
     """
     mask = _mask_of(x, key)
     if mask is not None and mask.shape == x.shape:
-        return selected(x, mask)
-    plan = _planned(x, key)
+        return select(x, mask)
+    plan = _plan_index(x, key)
     view, n = plan.view, math.prod(plan.view.shape[plan.at : plan.at + plan.depth])
-    before, after = view.shape[: plan.at], view.shape[plan.at + plan.depth :]
-    rows = contiguous(view).reshape((*before, n, *after))
-    found = gather("x[…]", rows, plan.places, plan.at, label=plan.axis)
+    lead, tail = view.shape[: plan.at], view.shape[plan.at + plan.depth :]
+    rows = make_contiguous(view).reshape((*lead, n, *tail))
+    gathered = gather("x[…]", rows, plan.places, plan.at, label=plan.axis)
     if plan.result_at == plan.at:
-        return found
+        return gathered
     axes = range(plan.at, plan.at + plan.places.ndim)
-    return copied(found.viewed(np.moveaxis(found.host, axes, range(plan.result_at, plan.result_at + plan.places.ndim))))
+    targets = range(plan.result_at, plan.result_at + plan.places.ndim)
+    return contiguous_copy(gathered.viewed(np.moveaxis(gathered.host, axes, targets)))
 
 
 def put(x: Array, key: Any, value: Any) -> None:
@@ -92,38 +101,38 @@ def put(x: Array, key: Any, value: Any) -> None:
     if mask is not None and mask.shape == x.shape and np.ndim(value) == 1 and np.shape(value) != (1,):
         _put_selected(x, mask, value)
         return
-    plan = _planned(x, key)
+    plan = _plan_index(x, key)
     view, depth, rank = plan.view, plan.depth, plan.places.ndim
-    before, after = view.shape[: plan.at], view.shape[plan.at + depth :]
-    given = given_for("x[…] = value", x, value)
-    shape = (*(before + after)[: plan.result_at], *plan.places.shape, *(before + after)[plan.result_at :])
+    lead, tail = view.shape[: plan.at], view.shape[plan.at + depth :]
+    source = source_for("x[…] = value", x, value)
+    shape = (*(lead + tail)[: plan.result_at], *plan.places.shape, *(lead + tail)[plan.result_at :])
     try:
-        spread = np.broadcast_to(given.host, shape)
+        broadcast_host = np.broadcast_to(source.host, shape)
     except ValueError:
-        raise ValueError(f"x[…] = value: shape {given.shape} does not broadcast to {shape}.") from None
+        raise ValueError(f"x[…] = value: shape {source.shape} does not broadcast to {shape}.") from None
     axes = range(plan.result_at, plan.result_at + rank)
-    rows = given if given.size == 1 else given.viewed(np.moveaxis(spread, axes, range(rank)))
+    rows = source if source.size == 1 else source.viewed(np.moveaxis(broadcast_host, axes, range(rank)))
     # The indexed axes go first, because the kernel scatters there.
-    turned = np.moveaxis(view.host, range(plan.at, plan.at + depth), range(depth))
-    front = view.viewed(turned)
-    flat = contiguous(front).reshape((-1 if front.size else math.prod(turned.shape[:depth]), *before, *after))
-    write(flat, plan.places, rows if given.size != 1 else rows.reshape(()), "x[…] = value", axis=plan.axis)
+    front_host = np.moveaxis(view.host, range(plan.at, plan.at + depth), range(depth))
+    front = view.viewed(front_host)
+    flat = make_contiguous(front).reshape((-1 if front.size else math.prod(front_host.shape[:depth]), *lead, *tail))
+    scatter_into(flat, plan.places, rows if source.size != 1 else rows.reshape(()), "x[…] = value", axis=plan.axis)
     if flat.block is not x.block:
         copy_into(front, flat.reshape(front.shape))
 
 
 def _put_masked(x: Array, mask: Array, value: Any) -> None:
     """Write one value where a mask is set, without computing the positions."""
-    wide = mask.viewed(mask.host.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)))
-    single = given_for("x[…] = value", x, value).reshape(())
-    copy_into(x, BY_NAME["where"](wide, converted(single, x.dtype), x))
+    full_mask = mask.viewed(mask.host.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)))
+    single = source_for("x[…] = value", x, value).reshape(())
+    copy_into(x, BY_NAME["where"](full_mask, convert(single, x.dtype), x))
 
 
 def _put_selected(x: Array, mask: Array, value: Any) -> None:
     """Write one value for each element whose mask is set."""
-    given = given_for("x[…] = value", x, value)
-    target = contiguous(x)
-    select_into(target, mask, converted(given, x.dtype))
+    source = source_for("x[…] = value", x, value)
+    target = make_contiguous(x)
+    select_into(target, mask, convert(source, x.dtype))
     if target is not x:
         copy_into(x, target)
 
@@ -143,7 +152,7 @@ def _mask_of(x: Array, key: Any) -> Array | None:
     if not (isinstance(key, (Array, np.ndarray)) and kind_of(key.dtype) == "b" and key.ndim):
         return None
     mask = key if isinstance(key, Array) else asarray(key, device=x.device)
-    on(x.engine, "x[mask]", mask)
+    check_engine(x.engine, "x[mask]", mask)
     _check_mask(mask, x.shape)
     return mask
 
@@ -153,109 +162,110 @@ def _check_mask(mask: Array, shape: tuple[int, ...]) -> None:
         raise IndexError(f"x[mask]: the mask has shape {mask.shape}; the array has {shape[: mask.ndim]} there.")
 
 
-def _planned(x: Array, key: Any) -> _IndexPlan:
-    x, key = _answered(x, key if isinstance(key, tuple) else (key,))
-    parts = _expanded(x, key)
+def _plan_index(x: Array, key: Any) -> _IndexPlan:
+    x, key = _resolve_scalar_masks(x, key if isinstance(key, tuple) else (key,))
+    parts = _expand(x, key)
     arrays = [p for p in parts if isinstance(p, Array)]
     axes = [d for d, p in enumerate(parts) if isinstance(p, Array)]
     basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # an indexed axis is kept complete in the view
-    together = axes[-1] - axes[0] + 1 == len(axes)
+    is_adjacent = axes[-1] - axes[0] + 1 == len(axes)
     view = x.viewed(x.host[tuple(basic)])
-    at = axes[0]
-    if not together:
+    first = axes[0]
+    if not is_adjacent:
         view = view.viewed(np.moveaxis(view.host, axes, range(len(axes))))
-        at = 0
-    known = [sum(p is not None for p in parts[:d]) for d in axes]  # their numbers in x
-    places = _combined(arrays, view.shape[at : at + len(axes)], known)
-    return _IndexPlan(view, at, len(axes), places, at, known[0])
+        first = 0
+    axes_of_x = [sum(p is not None for p in parts[:d]) for d in axes]  # their numbers in x
+    places = _combine(arrays, view.shape[first : first + len(axes)], axes_of_x)
+    return _IndexPlan(view, first, len(axes), places, first, axes_of_x[0])
 
 
-def _answered(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
+def _resolve_scalar_masks(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
     """Turn 0-d masks into index arrays: each adds an axis of one element, which it keeps or drops."""
-    bare = [_bare(p) for p in key]
-    if not any(b is not None for b in bare):
+    answers = [_scalar_mask(p) for p in key]
+    if not any(b is not None for b in answers):
         return x, key
     if sum(map(_axes_used, key)) > x.ndim:
         raise IndexError(f"x[…]: {sum(map(_axes_used, key))} indices for an array of {x.ndim} axes.")
     lead: list[Any] = []
-    for part, answer in zip(key, bare, strict=True):
+    for part, answer in zip(key, answers, strict=True):
         lead += [None] if answer is not None else [part] if part is Ellipsis else [slice(None)] * _axes_used(part)
-    wide = x.viewed(x.host[(*lead, ...) if Ellipsis not in lead else tuple(lead)])
-    return wide, tuple(p if b is None else np.zeros(int(b), np.int64) for p, b in zip(key, bare, strict=True))
+    widened = x.viewed(x.host[(*lead, ...) if Ellipsis not in lead else tuple(lead)])
+    return widened, tuple(p if b is None else np.zeros(int(b), np.int64) for p, b in zip(key, answers, strict=True))
 
 
-def _bare(part: Any) -> bool | None:
+def _scalar_mask(part: Any) -> bool | None:
     """Return the value of a 0-d mask; None for any other part of a key."""
     if isinstance(part, (bool, np.bool_)):
         return bool(part)
-    bare = isinstance(part, (Array, np.ndarray)) and not part.ndim and kind_of(part.dtype) == "b"
-    return bool(part) if bare else None
+    is_mask = isinstance(part, (Array, np.ndarray)) and not part.ndim and kind_of(part.dtype) == "b"
+    return bool(part) if is_mask else None
 
 
-def _expanded(x: Array, key: tuple[Any, ...]) -> list[Any]:
+def _expand(x: Array, key: tuple[Any, ...]) -> list[Any]:
     """Expand a key to one part for every axis, without an ellipsis, with masks and lists as index arrays."""
-    used = sum(map(_axes_used, key))
-    if used > x.ndim:
-        raise IndexError(f"x[…]: {used} indices for an array of {x.ndim} axes.")
-    whole = [slice(None)] * (x.ndim - used)
+    count = sum(map(_axes_used, key))
+    if count > x.ndim:
+        raise IndexError(f"x[…]: {count} indices for an array of {x.ndim} axes.")
+    rest = [slice(None)] * (x.ndim - count)
     parts: list[Any] = []
     axis = 0
     for part in (*key, *(() if any(p is Ellipsis for p in key) else (Ellipsis,))):
-        parts += whole if part is Ellipsis else _indices(x, part, axis)
-        axis += len(whole) if part is Ellipsis else _axes_used(part)
+        parts += rest if part is Ellipsis else _indices(x, part, axis)
+        axis += len(rest) if part is Ellipsis else _axes_used(part)
     return parts
 
 
 def _axes_used(part: Any) -> int:
     if part is None or part is Ellipsis:
         return 0
-    given = part if isinstance(part, (Array, slice)) else np.asarray(part)
-    return 1 if isinstance(given, slice) or kind_of(given.dtype) != "b" else given.ndim
+    index = part if isinstance(part, (Array, slice)) else np.asarray(part)
+    return 1 if isinstance(index, slice) or kind_of(index.dtype) != "b" else index.ndim
 
 
 def _indices(x: Array, part: Any, axis: int) -> list[Any]:
     """Return a part of a key as slices and index arrays, for the axes from `axis`."""
     if part is None or isinstance(part, slice):
         return [part]
-    given = part if isinstance(part, Array) else np.asarray(part)
-    if kind_of(given.dtype) == "b":
-        mask = given if isinstance(given, Array) else asarray(given, device=x.device)
-        on(x.engine, "x[mask]", mask)
+    index = part if isinstance(part, Array) else np.asarray(part)
+    if kind_of(index.dtype) == "b":
+        mask = index if isinstance(index, Array) else asarray(index, device=x.device)
+        check_engine(x.engine, "x[mask]", mask)
         _check_mask(mask, x.shape[axis:])
         return list(along_axes(flat_nonzero("x[mask]", mask), mask.shape))
-    if given.size == 0 and not isinstance(part, Array):
-        given = np.asarray(given, np.int64)
-    if kind_of(given.dtype) not in "iu":
-        raise IndexError(f"x[…]: indices are integers, slices, ..., None and masks; got {given.dtype}.")
-    return [indices_of("x[…]", given, x.engine)]
+    if index.size == 0 and not isinstance(part, Array):
+        index = np.asarray(index, np.int64)
+    if kind_of(index.dtype) not in "iu":
+        raise IndexError(f"x[…]: indices are integers, slices, ..., None and masks; got {index.dtype}.")
+    return [indices_of("x[…]", index, x.engine)]
 
 
-def _combined(arrays: list[Array], shape: tuple[int, ...], axes: list[int]) -> Array:
+def _combine(arrays: list[Array], shape: tuple[int, ...], axes: list[int]) -> Array:
     """Turn an index for each axis into one position, counted through these axes; all are checked."""
     if len(arrays) == 1:
         return arrays[0]
     try:
-        common = np.broadcast_shapes(*(a.shape for a in arrays))
+        shape_of_all = np.broadcast_shapes(*(a.shape for a in arrays))
     except ValueError:
         shapes = " and ".join(str(a.shape) for a in arrays)
         raise IndexError(f"x[…]: index arrays of shapes {shapes} do not broadcast.") from None
     engine = arrays[0].engine
-    places = empty(common, _INT64, engine)
+    places = empty(shape_of_all, _INT64, engine)
     stride = math.prod(shape)
     for d, (indices, n) in enumerate(zip(arrays, shape, strict=True)):
         stride //= max(n, 1)
-        whole = contiguous(indices) if indices.shape == common else copied(indices, common)
+        is_full = indices.shape == shape_of_all
+        full_indices = make_contiguous(indices) if is_full else contiguous_copy(indices, shape_of_all)
         if places.size:
             fault = fault_word(engine)
             kernel = program("gather.metal", engine, ALONE=True).combine_indices
-            dispatch(kernel, whole, places, n, stride, int(d == 0), fault, grid=places.size)
-            check("x[…]", fault, whole, n, axes[d])
+            dispatch(kernel, full_indices, places, n, stride, int(d == 0), fault, grid=places.size)
+            check_indices("x[…]", fault, full_indices, n, axes[d])
     return places
 
 
 def set_items(x: Array, key: Any, value: Any) -> None:
     """Write a value, broadcast and converted, to the elements that a key selects: ``x[key] = value``."""
-    writable("x[…] = value", x)
+    check_writable("x[…] = value", x)
     if is_basic(key):
         assign(x[key], value)
     else:
@@ -274,32 +284,32 @@ def assign(part: Array, value: Any) -> None:
     OverflowError
         If an integer array cannot represent a Python integer.
     """
-    writable("x[…] = value", part)
+    check_writable("x[…] = value", part)
     if isinstance(value, (bool, int, float)):
         fill_with(part, value)
         return
-    given = given_for("x[…] = value", part, value)
-    surplus = max(given.ndim - part.ndim, 0)
-    shape = given.shape[surplus:]
-    if any(n != 1 for n in given.shape[:surplus]) or not _broadcasts(shape, part.shape):
-        raise ValueError(f"x[…] = value: shape {given.shape} does not broadcast to {part.shape}.")
+    source = source_for("x[…] = value", part, value)
+    surplus = max(source.ndim - part.ndim, 0)
+    shape = source.shape[surplus:]
+    if any(n != 1 for n in source.shape[:surplus]) or not _can_broadcast(shape, part.shape):
+        raise ValueError(f"x[…] = value: shape {source.shape} does not broadcast to {part.shape}.")
     if surplus:  # as NumPy allows
-        given = Array(given.block, given.dtype, shape, given.strides[surplus:], given.offset)
-    copy_into(part, copied(given) if _overlap(part, given) else given)
+        source = Array(source.block, source.dtype, shape, source.strides[surplus:], source.offset)
+    copy_into(part, contiguous_copy(source) if _may_overlap(part, source) else source)
 
 
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+def _can_broadcast(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return all(n in {1, m} for n, m in zip(reversed(shape), reversed(to), strict=False))
 
 
-def _overlap(part: Array, given: Array) -> bool:
-    """Return whether writing `part` may change elements of `given` that are still to be read."""
-    same = (part.offset, part.strides, part.shape, part.dtype) == (
-        given.offset,
-        given.strides,
-        given.shape,
-        given.dtype,
+def _may_overlap(part: Array, source: Array) -> bool:
+    """Return whether writing `part` may change elements of `source` that are still to be read."""
+    is_same = (part.offset, part.strides, part.shape, part.dtype) == (
+        source.offset,
+        source.strides,
+        source.shape,
+        source.dtype,
     )
-    if part.block is given.block:
-        return not same and np.may_share_memory(part.host, given.host)
-    return part.block.shared and given.block.shared and np.may_share_memory(part.host, given.host)
+    if part.block is source.block:
+        return not is_same and np.may_share_memory(part.host, source.host)
+    return part.block.shared and source.block.shared and np.may_share_memory(part.host, source.host)

@@ -60,8 +60,8 @@ def argwhere(x: Array, /) -> Array:
     x = as_array("argwhere", x)
     if not x.ndim:
         return empty((int(bool(x)), 0), np.dtype(np.int64), x.engine)
-    found: Array = stack(nonzero(x), axis=1)
-    return found
+    result: Array = stack(nonzero(x), axis=1)
+    return result
 
 
 @op("searching", reference=np.flatnonzero, dtypes=ALL, kernels=("search.metal",), flops=0, numpy=(np.flatnonzero,),

@@ -9,25 +9,25 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import asarray
 from ...arrays.promotion import is_float
-from ..launching.copying import as_array, contiguous, copied, copy_into, given_for, writable
+from ..launching.copying import as_array, check_writable, contiguous_copy, copy_into, make_contiguous, source_for
 from ..launching.gather import gather, indices_of
-from ..launching.scatter import write
+from ..launching.scatter import scatter_into
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axis_of
 
 __all__ = ["put", "scatter_add", "take", "take_along_axis"]
 
 
-def _taken(x: Any, indices: Any, axis: int | None = None) -> Any:
+def _take_reference(x: Any, indices: Any, axis: int | None = None) -> Any:
     return np.take(x, indices.astype(np.int64), axis)
 
 
-def _taken_along(x: Any, indices: Any, axis: int = -1) -> Any:
+def _take_along_reference(x: Any, indices: Any, axis: int = -1) -> Any:
     return np.take_along_axis(x, indices.astype(np.int64), axis)
 
 
 @op(
-    "moving", reference=_taken, dtypes=ALL, kernels=("gather.metal",), numpy=(np.take,),
+    "moving", reference=_take_reference, dtypes=ALL, kernels=("gather.metal",), numpy=(np.take,),
     flops=0,
 )  # fmt: skip
 def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
@@ -52,14 +52,14 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
         If an index is out of bounds; the message names the first.
     """
     x = as_array("take", x)
-    found = indices_of("take", indices, x.engine)
+    index_array = indices_of("take", indices, x.engine)
     if axis is None:
-        return gather("take", x.reshape(-1), found, 0)
-    return gather("take", x, found, axis_of("take", axis, x.ndim))
+        return gather("take", x.reshape(-1), index_array, 0)
+    return gather("take", x, index_array, axis_of("take", axis, x.ndim))
 
 
 @op(
-    "moving", reference=_taken_along, dtypes=ALL, kernels=("gather.metal",), flops=0,
+    "moving", reference=_take_along_reference, dtypes=ALL, kernels=("gather.metal",), flops=0,
     numpy=(np.take_along_axis,),
 )  # fmt: skip
 def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
@@ -83,43 +83,46 @@ def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
         If an index is out of bounds.
     """
     x = as_array("take_along_axis", x)
-    found = indices_of("take_along_axis", indices, x.engine)
+    index_array = indices_of("take_along_axis", indices, x.engine)
     axis = axis_of("take_along_axis", axis, x.ndim)
-    x, found = _matched("take_along_axis", x, found, axis)
-    return gather("take_along_axis", x, found, axis, along=True)
+    x, index_array = _match_shapes("take_along_axis", x, index_array, axis)
+    return gather("take_along_axis", x, index_array, axis, per_position=True)
 
 
-def _matched(who: str, x: Array, indices: Array, axis: int) -> tuple[Array, Array]:
+def _match_shapes(caller: str, x: Array, indices: Array, axis: int) -> tuple[Array, Array]:
     """Broadcast an array and indices to each other on all axes but one."""
-    own, others = list(x.shape), list(indices.shape)
-    if len(own) != len(others):
-        raise ValueError(f"{who}: indices need as many axes as the array; got {x.shape} and {indices.shape}.")
-    own[axis] = others[axis] = 1
+    array_shape, index_shape = list(x.shape), list(indices.shape)
+    if len(array_shape) != len(index_shape):
+        raise ValueError(f"{caller}: indices need as many axes as the array; got {x.shape} and {indices.shape}.")
+    array_shape[axis] = index_shape[axis] = 1
     try:
-        common = np.broadcast_shapes(tuple(own), tuple(others))
+        common = np.broadcast_shapes(tuple(array_shape), tuple(index_shape))
     except ValueError:
-        raise ValueError(f"{who}: shapes {x.shape} and {indices.shape} differ on axes other than {axis}.") from None
-    return tuple(copied(a, (*common[:axis], a.shape[axis], *common[axis + 1 :])) if a.shape[:axis] != common[:axis]
-                 or a.shape[axis + 1 :] != common[axis + 1 :] else a for a in (x, indices))  # type: ignore[return-value]  # fmt: skip
+        raise ValueError(f"{caller}: shapes {x.shape} and {indices.shape} differ on axes other than {axis}.") from None
+    def stretch(a: Array) -> Array:
+        shape = (*common[:axis], a.shape[axis], *common[axis + 1 :])
+        return a if a.shape == shape else contiguous_copy(a, shape)
+
+    return stretch(x), stretch(indices)
 
 _KERNELS = ("gather.metal", "scatter_serial.metal", "updates.h", "sort.metal", "sort_serial.metal", "radix.h")
 
 
-def _written(x: Any, indices: Any, values: Any, /, *, axis: int | None = None) -> Any:
+def _put_reference(x: Any, indices: Any, values: Any, /, *, axis: int | None = None) -> Any:
     out = x.copy()
     front = out.reshape(-1) if axis is None else np.moveaxis(out, axis, 0)
     front[indices.astype(np.int64)] = values if axis is None else np.moveaxis(values, axis, 0)
     return out
 
 
-def _added(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Any:
+def _scatter_add_reference(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Any:
     out = np.moveaxis(x.copy(), axis, 0)
     np.add.at(out, indices.astype(np.int64), np.moveaxis(values, axis, 0) if values.ndim else values)
     return np.moveaxis(out, 0, axis)
 
 
 @op(
-    "moving", reference=_written, dtypes=ALL, kernels=_KERNELS, flops=0,
+    "moving", reference=_put_reference, dtypes=ALL, kernels=_KERNELS, flops=0,
     numpy=(np.put,), cite="NumPy's put",
 )  # fmt: skip
 def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
@@ -151,23 +154,26 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
         For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
         array that would be copied.
     """
-    given: Any = x
-    x = asarray(given, copy=False) if isinstance(given, np.ndarray) else as_array("put", given)
-    writable("put", x)
-    found = indices_of("put", indices, x.engine)
+    target_or_host: Any = x
+    is_host = isinstance(target_or_host, np.ndarray)
+    x = asarray(target_or_host, copy=False) if is_host else as_array("put", target_or_host)
+    check_writable("put", x)
+    index_array = indices_of("put", indices, x.engine)
     if axis is None:
-        target = contiguous(x.reshape(-1)) if x.contiguous else copied(x).reshape(-1)
-        write(target, found, values, "put")
+        target = make_contiguous(x.reshape(-1)) if x.contiguous else contiguous_copy(x).reshape(-1)
+        scatter_into(target, index_array, values, "put")
         if target.block is not x.block:
             copy_into(x, target.reshape(x.shape))
         return x
     axis = axis_of("put", axis, x.ndim)
-    write(x.viewed(np.moveaxis(x.host, axis, 0)), found, _fronted("put", x, values, axis), "put", axis=axis)
+    scatter_into(
+        x.viewed(np.moveaxis(x.host, axis, 0)), index_array, _axis_first("put", x, values, axis), "put", axis=axis,
+    )  # fmt: skip
     return x
 
 
 @op(
-    "moving", reference=_added, dtypes=NUMERIC, kernels=_KERNELS,
+    "moving", reference=_scatter_add_reference, dtypes=NUMERIC, kernels=_KERNELS,
     cite="NumPy's add.at",
 )  # fmt: skip
 def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Array:
@@ -198,20 +204,20 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
         For floats added to integers.
     """
     x = as_array("scatter_add", x)
-    found = indices_of("scatter_add", indices, x.engine)
+    index_array = indices_of("scatter_add", indices, x.engine)
     axis = axis_of("scatter_add", axis, x.ndim)
-    if found.ndim != 1:
-        raise ValueError(f"scatter_add: indices have one axis; got shape {found.shape}.")
-    given = values if isinstance(values, (Array, np.ndarray, np.generic)) else np.asarray(values)
-    if is_float(given.dtype) and not is_float(x.dtype):
+    if index_array.ndim != 1:
+        raise ValueError(f"scatter_add: indices have one axis; got shape {index_array.shape}.")
+    source = values if isinstance(values, (Array, np.ndarray, np.generic)) else np.asarray(values)
+    if is_float(source.dtype) and not is_float(x.dtype):
         raise TypeError(f"scatter_add: adding floats to an array of {x.dtype} would truncate them. "
                         f"Pass x.astype(mnb.float32), or values of {x.dtype}.")  # fmt: skip
-    out = copied(x.viewed(np.moveaxis(x.host, axis, 0)))
-    write(out, found, _fronted("scatter_add", x, values, axis), "scatter_add", add=True, axis=axis)
-    return out if axis == 0 else copied(out.viewed(np.moveaxis(out.host, 0, axis)))
+    out = contiguous_copy(x.viewed(np.moveaxis(x.host, axis, 0)))
+    scatter_into(out, index_array, _axis_first("scatter_add", x, values, axis), "scatter_add", add=True, axis=axis)
+    return out if axis == 0 else contiguous_copy(out.viewed(np.moveaxis(out.host, 0, axis)))
 
 
-def _fronted(who: str, x: Array, values: Any, axis: int) -> Array:
+def _axis_first(caller: str, x: Array, values: Any, axis: int) -> Array:
     """Move the indexed axis of values to the front, if they have it."""
-    given = given_for(who, x, values)
-    return given.viewed(np.moveaxis(given.host, axis, 0)) if given.ndim == x.ndim else given
+    source = source_for(caller, x, values)
+    return source.viewed(np.moveaxis(source.host, axis, 0)) if source.ndim == x.ndim else source

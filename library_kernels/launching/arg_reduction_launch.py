@@ -14,10 +14,10 @@ from ...program import Program
 from ..planning.arg_reduction_plan import plan_arg_reduction
 from ..planning.device import device_of, grid_of_groups, grid_of_rows, grid_of_threads, threads_for_row
 from .launcher import Launch
-from .programs import instantiated
+from .programs import compile_templates
 from .reduction_launch import tag
 
-__all__ = ["arg_reduced"]
+__all__ = ["arg_reduce"]
 
 DType = np.dtype[Any]
 
@@ -26,7 +26,7 @@ _MANY = 32  # more stretches of a column are too many for one thread
 _UINT = np.dtype(np.uint64)
 
 
-def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) -> Array:
+def arg_reduce(order: str, x: Array, form: tuple[int, int, int], out: Array) -> Array:
     """Find the position of the largest or smallest element of each of outer × width reductions.
 
     Parameters
@@ -40,17 +40,17 @@ def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) ->
     out : Array
         int64, outer × width: filled and returned.
     """
-    kernel, first, second, found, value = _steps(order, x.dtype, x.offset, form, x.device)
+    kernel, first, second, parts, value = _steps(order, x.dtype, x.offset, form, x.device)
     if kernel == "each":
         first.start(x, out)
         return out
-    values = empty((max(found, 1),), value, x.engine)
+    values = empty((max(parts, 1),), value, x.engine)
     if kernel == "rows":
         first.start(x, values, out)
         if second is not None:
             second.start(x, values, out)
         return out
-    places = empty((found,), _UINT, x.engine)
+    places = empty((parts,), _UINT, x.engine)
     first.start(x, values, places)
     if second is not None:
         second.start(values, places, out)
@@ -58,45 +58,45 @@ def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) ->
 
 
 class _Steps(NamedTuple):
-    """A plan's one or two dispatches; `found` are the partial results between them, of dtype `value`."""
+    """A plan's one or two dispatches; `parts` are the partial results between them, of dtype `value`."""
 
     kernel: str
     first: Launch
     second: Launch | None
-    found: int
+    parts: int
     value: DType
 
 
 @functools.lru_cache(_PLANS)
 def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], engine: str) -> _Steps:
     """Plan a reduction and compile its kernels."""
-    element, chosen = tag(dtype), named(engine)
+    element, target = tag(dtype), named(engine)
     size = 4 if element in {"half", "bfloat16"} else dtype.itemsize
-    device = device_of(chosen.caps)
+    device = device_of(target.caps)
     plan = plan_arg_reduction(offset // dtype.itemsize, *form, size, device)
     program = _program(order, element, engine)
 
     def launch(kernel: str, record: Any, grid: Grid, threadgroup: Grid) -> Launch:
-        return Launch(program[kernel].binary, grid, threadgroup, (record,)).kept(chosen)
+        return Launch(program[kernel].binary, grid, threadgroup, (record,)).bind_records(target)
 
     second = None
     if plan.kernel in {"columns", "down"}:
-        lanes = device.waits and plan.found > _MANY * plan.outputs
+        lanes = device.waits and plan.parts > _MANY * plan.outputs
         shape = grid_of_groups(plan.outputs, device) if lanes else grid_of_threads(plan.outputs)
         second = launch("merge_lanes" if lanes else "merge", plan.merge, *shape)
-    elif plan.found:
-        threads = threads_for_row(plan.found // plan.outputs, device)
+    elif plan.parts:
+        threads = threads_for_row(plan.parts // plan.outputs, device)
         shape = grid_of_rows(plan.outputs, threads) if threads else grid_of_groups(plan.outputs, alone=True)
         second = launch("pick_shared" if threads else "pick", plan.record, *shape)
     first = launch(plan.kernel, plan.record, plan.grid, plan.threadgroup)
-    return _Steps(plan.kernel, first, second, plan.found, np.dtype(f"u{size}"))
+    return _Steps(plan.kernel, first, second, plan.parts, np.dtype(f"u{size}"))
 
 
 @functools.cache
 def _program(order: str, element: str, engine: str) -> Program:
     value = {"half": "float", "bfloat16": "float"}.get(element, element)
     waits = device_of(named(engine).caps).waits
-    of = dict.fromkeys(("rows", "pick", "each", *(("pick_shared", "down") if waits else ("columns",))), element)
-    of |= dict.fromkeys(("merge", "merge_lanes") if waits else ("merge",), value)
-    templates = {name: f"argreduce_{name}<{order}, {read}>" for name, read in of.items()}
-    return instantiated("argreduce.metal", templates, engine)
+    elements = dict.fromkeys(("rows", "pick", "each", *(("pick_shared", "down") if waits else ("columns",))), element)
+    elements |= dict.fromkeys(("merge", "merge_lanes") if waits else ("merge",), value)
+    templates = {name: f"argreduce_{name}<{order}, {element_read}>" for name, element_read in elements.items()}
+    return compile_templates("argreduce.metal", templates, engine)

@@ -12,18 +12,18 @@ from ...arrays.array import Array, empty
 from ...engine import named
 from ..planning.attention_plan import AttentionShape, plan_attention
 from ..planning.device import Device, device_of
-from .launcher import Launch, aligned
-from .programs import instantiated
+from .launcher import Launch, is_aligned
+from .programs import compile_templates
 from .reduction_launch import tag
 
-__all__ = ["attended"]
+__all__ = ["attend"]
 
 _FLOAT = np.dtype(np.float32)
 _LAUNCHES = 512  # plans to keep
 _WORD = 16  # rows are read in units of this many bytes if their size is a multiple of it
 
 
-def attended(
+def attend(
     q: Array, k: Array, v: Array, mask: Array | None, *, share: int, causal: bool, scale: float
 ) -> Array | None:
     """Return attention's result, or None if no kernel takes rows of this width.
@@ -44,11 +44,13 @@ def attended(
     out = empty((*q.shape[:-1], v.shape[-1]), q.dtype, q.engine)
     from_q, from_k, from_v = (x.offset // x.itemsize for x in (q, k, v))
     starts = (from_q, from_k, from_v, 0 if mask is None else mask.offset // mask.itemsize)
-    whole = all(aligned(x, _WORD) and not x.offset % _WORD and not x.shape[-1] * x.itemsize % _WORD for x in (k, v))
+    is_whole = all(
+        is_aligned(x, _WORD) and not x.offset % _WORD and not x.shape[-1] * x.itemsize % _WORD for x in (k, v)
+    )
     pitch = q.shape[-2] * k.shape[-2] if mask is not None and mask.ndim > 2 else 0
     shape = AttentionShape(
         math.prod(q.shape[:-2]), share, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1], tag(q.dtype),
-        mask is not None, causal, pitch, starts, scale, whole,
+        mask is not None, causal, pitch, starts, scale, is_whole,
     )  # fmt: skip
     steps = _launches(shape, q.engine.name, device_of(q.engine.caps))
     if not steps:
@@ -65,14 +67,14 @@ def attended(
 def _launches(shape: AttentionShape, engine_name: str, device: Device) -> tuple[tuple[Launch, str, int], ...]:
     """Return the launches, the memory of each one's buffers, and the number of floats for parts."""
     engine = named(engine_name)
-    made = []
+    launches = []
     for step in plan_attention(shape, device):
         launch = Launch(_kernel(step.file, step.template, engine_name), step.grid, step.threadgroup, (step.packed,))
-        made.append((launch.kept(engine), step.arguments, step.parts))
-    return tuple(made)
+        launches.append((launch.bind_records(engine), step.arguments, step.parts))
+    return tuple(launches)
 
 
 @functools.cache
 def _kernel(file: str, template: str, engine: str) -> Any:
     name = template.partition("<")[0]
-    return instantiated(file, {name: template}, engine)[name].binary
+    return compile_templates(file, {name: template}, engine)[name].binary

@@ -9,9 +9,9 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.promotion import kind_of
 from ...engine.base import Engine
-from .copying import contiguous
+from .copying import make_contiguous
 
-__all__ = ["as_bits", "fault_word", "order_of", "spread", "width"]
+__all__ = ["as_bits", "fault_word", "order_of", "threadgroup_for", "width"]
 
 _ORDERS = {"b": 0, "u": 0, "i": 1, "f": 2}
 _BFLOAT16 = 3
@@ -24,7 +24,7 @@ def width(dtype: np.dtype[Any]) -> int:
 
 def as_bits(x: Array) -> Array:
     """Return a contiguous array for a kernel that moves bits, with elements as unsigned integers of their width."""
-    x = contiguous(x)
+    x = make_contiguous(x)
     return x.viewed(x.host.view(f"u{x.dtype.itemsize}"))
 
 
@@ -33,7 +33,7 @@ def order_of(dtype: np.dtype[Any]) -> int:
     return _BFLOAT16 if dtype.name == "bfloat16" else _ORDERS[kind_of(dtype)]
 
 
-def spread(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...]:
+def threadgroup_for(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...]:
     """Return a threadgroup of at most `threads` for a grid, its first axes filled first."""
     group = []
     for n in grid:

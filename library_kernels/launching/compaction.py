@@ -12,14 +12,14 @@ from .bits import as_bits, order_of, width
 from .launcher import dispatch
 from .programs import program
 
-__all__ = ["Kept", "flat_nonzero", "kept_by", "places_of", "select_into", "selected", "values_of"]
+__all__ = ["KeptCounts", "count_kept", "flat_nonzero", "places_of", "select", "select_into", "values_of"]
 
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 _TILE = (1024, 16384)
 _MOST = 1 << 31
 
 
-class Kept(NamedTuple):
+class KeptCounts(NamedTuple):
     """The counts of the kept elements, for the second dispatch."""
 
     bits: Array
@@ -38,49 +38,49 @@ class Kept(NamedTuple):
         dispatch(self.kernels[name], *arguments, self.stretch, grid=self.tiles * LANES, threadgroup=LANES)
 
 
-def kept_by(who: str, x: Array, what: str) -> Kept:
+def count_kept(caller: str, x: Array, test: str) -> KeptCounts:
     """Count the elements to keep, tile by tile."""
     n = x.size
     if n >= _MOST:
-        raise ValueError(f"{who}: {n:,} elements are too many; at most {_MOST - 1:,}.")
+        raise ValueError(f"{caller}: {n:,} elements are too many; at most {_MOST - 1:,}.")
     kernels = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
-    least, most = _TILE
-    tile = max(least, min(most, n // 512 // LANES * LANES))
+    smallest, largest = _TILE
+    tile = max(smallest, min(largest, n // 512 // LANES * LANES))
     tiles = -(-n // tile)
-    found = Kept(as_bits(x), kernels, empty((tiles + 1,), _UINT32, x.engine), {"n": n, "tile": tile}, tiles)
+    counts = KeptCounts(as_bits(x), kernels, empty((tiles + 1,), _UINT32, x.engine), {"n": n, "tile": tile}, tiles)
     if tiles:
-        found.start(f"keep_count_{what}_{width(x.dtype)}", found.bits, found.offsets)
-    dispatch(kernels.keep_offsets, found.offsets, tiles, grid=LANES, threadgroup=LANES)
-    return found
+        counts.start(f"keep_count_{test}_{width(x.dtype)}", counts.bits, counts.offsets)
+    dispatch(kernels.keep_offsets, counts.offsets, tiles, grid=LANES, threadgroup=LANES)
+    return counts
 
 
-def places_of(kept: Kept, what: str) -> Array:
+def places_of(counts: KeptCounts, test: str) -> Array:
     """Return the flat positions of the kept elements: int64, in order."""
-    places = empty((kept.total,), _INT64, kept.bits.engine)
+    places = empty((counts.total,), _INT64, counts.bits.engine)
     if places.size:
-        kept.start(f"keep_write_{what}_{width(kept.bits.dtype)}", kept.bits, kept.offsets, places)
+        counts.start(f"keep_write_{test}_{width(counts.bits.dtype)}", counts.bits, counts.offsets, places)
     return places
 
 
-def values_of(kept: Kept, what: str, like: Array) -> Array:
+def values_of(counts: KeptCounts, test: str, like: Array) -> Array:
     """Return the kept elements in order."""
-    out = empty((kept.total,), like.dtype, like.engine)
+    out = empty((counts.total,), like.dtype, like.engine)
     if out.size:
-        kept.start(f"keep_values_{what}_{width(like.dtype)}", kept.bits, kept.offsets, as_bits(out))
+        counts.start(f"keep_values_{test}_{width(like.dtype)}", counts.bits, counts.offsets, as_bits(out))
     return out
 
 
-def flat_nonzero(who: str, x: Array) -> Array:
+def flat_nonzero(caller: str, x: Array) -> Array:
     """Return the flat positions of the elements that are not 0, last axis fastest: int64, in order."""
-    return places_of(kept_by(who, x, "nonzero"), "nonzero")
+    return places_of(count_kept(caller, x, "nonzero"), "nonzero")
 
 
-def selected(x: Array, mask: Array) -> Array:
+def select(x: Array, mask: Array) -> Array:
     """Return the elements whose mask is set, in order; x and the mask have the same shape."""
-    kept = kept_by("x[mask]", mask, "nonzero")
-    out = empty((kept.total,), x.dtype, x.engine)
+    counts = count_kept("x[mask]", mask, "nonzero")
+    out = empty((counts.total,), x.dtype, x.engine)
     if out.size:
-        kept.start(f"select_write_{width(x.dtype)}", kept.bits, kept.offsets, as_bits(x), as_bits(out))
+        counts.start(f"select_write_{width(x.dtype)}", counts.bits, counts.offsets, as_bits(x), as_bits(out))
     return out
 
 
@@ -92,9 +92,9 @@ def select_into(x: Array, mask: Array, values: Array) -> None:
     ValueError
         If the number of values differs.
     """
-    kept = kept_by("x[mask]", mask, "nonzero")
-    count = kept.total
+    counts = count_kept("x[mask]", mask, "nonzero")
+    count = counts.total
     if values.shape != (count,):
         raise ValueError(f"x[mask] = value: the mask chooses {count} elements; got values of shape {values.shape}.")
     if count:
-        kept.start(f"select_put_{width(x.dtype)}", kept.bits, kept.offsets, as_bits(values), as_bits(x))
+        counts.start(f"select_put_{width(x.dtype)}", counts.bits, counts.offsets, as_bits(values), as_bits(x))

@@ -16,13 +16,13 @@ from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_conv
 from ..planning.device import LANES, Device, device_of, grid_of_threads
 from ..planning.packed_record import record
 from ..planning.product_plan import Strided, plan_windows
-from .copying import contiguous, converted, copied
-from .launcher import Launch, aligned
-from .product_launch import CompiledProduct, compiled, run
-from .programs import instantiated
+from .copying import contiguous_copy, convert, make_contiguous
+from .launcher import Launch, is_aligned
+from .product_launch import CompiledProduct, compile_plan, start_product
+from .programs import compile_templates
 from .reduction_launch import tag
 
-__all__ = ["by_channels", "convolved", "multiplied"]
+__all__ = ["convolve", "convolve_by_channels", "convolve_by_product"]
 
 Shape = tuple[int, ...]
 
@@ -34,12 +34,12 @@ _MOST = 1 << 26  # lay out at most this many bytes of images at once
 class _Part(NamedTuple):
     """Dispatches that convolve part of a batch's images."""
 
-    laid: int  # elements of images that are laid out first; 0 if they are summed in place
-    lay: Launch | None
-    sum: Launch
+    elements_laid_out: int  # elements of images that are laid out first; 0 if they are summed in place
+    layout_launch: Launch | None
+    sum_launch: Launch
 
 
-def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups: int) -> Array | None:
+def convolve(x: Array, weight: Array, bias: Array | None, window: Windows, groups: int) -> Array | None:
     """Convolve images.
 
     Parameters
@@ -48,7 +48,7 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
     weight : Array (O, C / groups, h, w) or (O, C / groups, w)
         With x's dtype and engine, as is `bias`.
     bias : Array (O,) or None
-    over : Windows
+    window : Windows
         Windows that fit into the padded images.
     groups : int
 
@@ -57,136 +57,140 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
     Array (N, O, H', W') or (N, O, W')
         In x's dtype, summed in float32; None if an image is too large for the kernel.
     """
-    out = empty((x.shape[0], weight.shape[0], *over.places(x.shape[2:])), x.dtype, x.engine)
+    out = empty((x.shape[0], weight.shape[0], *window.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
-    x, weight, given, at = _operands(x, weight, bias)
-    parts = _parts(x.shape, x.offset, weight.shape, at, over, groups, x.dtype, x.device)
+    x, weight, bias_array, offsets = _operands(x, weight, bias)
+    parts = _parts(x.shape, x.offset, weight.shape, offsets, window, groups, x.dtype, x.device)
     if parts is None:
         return None
     for part in parts:
         images = x
-        if part.lay is not None:
-            images = empty((part.laid,), _FLOAT, x.engine)
-            part.lay.start(x, images)
-        part.sum.start(images, weight, given, out)
+        if part.layout_launch is not None:
+            images = empty((part.elements_laid_out,), _FLOAT, x.engine)
+            part.layout_launch.start(x, images)
+        part.sum_launch.start(images, weight, bias_array, out)
     return out
 
 
 def _operands(x: Array, weight: Array, bias: Array | None) -> tuple[Array, Array, Any, tuple[int, int]]:
     """Return images, weights and biases as the kernels read them, and the byte offsets of the last two."""
-    x, weight = contiguous(x), contiguous(converted(weight, _FLOAT))
-    given: Any = np.zeros(weight.shape[0], np.float32) if bias is None else contiguous(converted(bias, _FLOAT))
-    return x, weight, given, (weight.offset, 0 if bias is None else given.offset)
+    x, weight = make_contiguous(x), make_contiguous(convert(weight, _FLOAT))
+    bias_array: Any = np.zeros(weight.shape[0], np.float32) if bias is None else make_contiguous(convert(bias, _FLOAT))
+    return x, weight, bias_array, (weight.offset, 0 if bias is None else bias_array.offset)
 
 
-def by_channels(x: Array, weight: Array, bias: Array | None, over: Windows, groups: int) -> Array | None:
-    """Convolve as `convolved` does, each channel separately, on a GPU; None if groups have several channels."""
-    out = empty((x.shape[0], weight.shape[0], *over.places(x.shape[2:])), x.dtype, x.engine)
+def convolve_by_channels(x: Array, weight: Array, bias: Array | None, window: Windows, groups: int) -> Array | None:
+    """Convolve as `convolve` does, each channel separately, on a GPU; None if groups have several channels."""
+    out = empty((x.shape[0], weight.shape[0], *window.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
-    x, weight, given, at = _operands(x, weight, bias)
-    launch = _depthwise(x.shape, x.offset, weight.shape, at, over, groups, x.dtype, x.device)
+    x, weight, bias_array, offsets = _operands(x, weight, bias)
+    launch = _depthwise(x.shape, x.offset, weight.shape, offsets, window, groups, x.dtype, x.device)
     if launch is None:
         return None
-    launch.start(x, weight, given, out)
+    launch.start(x, weight, bias_array, out)
     return out
 
 
 @functools.lru_cache(256)
 def _depthwise(
-    x: Shape, offset: int, weight: Shape, at: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
+    x: Shape, offset: int, weight: Shape, offsets: tuple[int, int], window: Windows, groups: int, dtype: np.dtype[Any],
     device: str,
 ) -> Launch | None:  # fmt: skip
     if len(weight) == 3:
-        over, x, weight = over.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
-    plan = plan_depthwise(x[1:], weight, over, groups)
+        window, x, weight = window.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
+    plan = plan_depthwise(x[1:], weight, window, groups)
     if plan is None or plan.threads * x[0] >= 1 << 32:
         return None
-    template = f"depthwise<{tag(dtype)}, {', '.join(map(str, plan.told))}>"
-    binary = instantiated("depthwise.metal", {"depthwise": template}, device)["depthwise"].binary
-    told = plan.record(offset // dtype.itemsize, at[0] // 4, at[1] // 4)
-    return Launch(binary, *grid_of_threads(plan.threads * x[0]), (told,)).kept(named(device))
+    template = f"depthwise<{tag(dtype)}, {', '.join(map(str, plan.template_arguments))}>"
+    binary = compile_templates("depthwise.metal", {"depthwise": template}, device)["depthwise"].binary
+    packed = plan.record(offset // dtype.itemsize, offsets[0] // 4, offsets[1] // 4)
+    return Launch(binary, *grid_of_threads(plan.threads * x[0]), (packed,)).bind_records(named(device))
 
 
-def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | None:
-    """Convolve as `convolved` does, without a bias: weights times windows, whose elements are read from the images.
+def convolve_by_product(x: Array, weight: Array, window: Windows, groups: int) -> Array | None:
+    """Convolve as `convolve` does, without a bias: weights times windows, whose elements are read from the images.
 
     None if no kernel takes these: few outputs, or channels that do not fill strips.
     """
-    outputs, own = weight.shape[0], weight.shape[1]
-    out = empty((x.shape[0], outputs, *over.places(x.shape[2:])), x.dtype, x.engine)
+    outputs, channels = weight.shape[0], weight.shape[1]
+    out = empty((x.shape[0], outputs, *window.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
     device = device_of(x.engine.caps)
-    laid = copied(weight.viewed(np.moveaxis(weight.host, 1, -1)))  # a window's element, with all its channels
-    whole = aligned(laid)
-    last = device.copies and whole and x.itemsize == 2 and not own % LANES
-    shape, x = x.shape, copied(x.viewed(np.moveaxis(x.host, 1, -1))) if last else contiguous(x)
-    made = _windows(
-        shape, x.offset, (outputs, own), over, groups, x.dtype, device, x.device, whole=whole, last=last,
+    # A window's element, with all its channels.
+    channel_last = contiguous_copy(weight.viewed(np.moveaxis(weight.host, 1, -1)))
+    whole = is_aligned(channel_last)
+    last = device.copies and whole and x.itemsize == 2 and not channels % LANES
+    shape, x = x.shape, contiguous_copy(x.viewed(np.moveaxis(x.host, 1, -1))) if last else make_contiguous(x)
+    product = _windows(
+        shape, x.offset, (outputs, channels), window, groups, x.dtype, device, x.device, is_aligned=whole,
+        channels_last=last,
     )  # fmt: skip
-    if made is None:
+    if product is None:
         return None
-    run(made, laid, x, out)
+    start_product(product, channel_last, x, out)
     return out
 
 
 @functools.lru_cache(256)
 def _windows(  # noqa: PLR0913  (everything that determines a plan)
-    shape: tuple[int, ...], offset: int, lines: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
-    device: Device, engine: str, *, whole: bool, last: bool,
+    shape: tuple[int, ...], offset: int, lines: tuple[int, int], geometry: Windows, groups: int, dtype: np.dtype[Any],
+    device: Device, engine: str, *, is_aligned: bool, channels_last: bool,
 ) -> CompiledProduct | None:  # fmt: skip
     if len(shape) == 3:  # one axis: images of one row
-        over, shape = over.of_one_row, (*shape[:2], 1, shape[2])
-    outputs, own = lines
-    image, terms = shape[2:], own * math.prod(over.size)
-    places = over.places(image)
-    before = tuple(p for p, _ in over.padding)
-    numbers = (v for pair in (image, places, over.size, over.stride, over.dilation, before) for v in reversed(pair))
-    window = record(_WINDOW.pack(*numbers, own, groups * own))
+        geometry, shape = geometry.of_one_row, (*shape[:2], 1, shape[2])
+    outputs, channels = lines
+    image, terms = shape[2:], channels * math.prod(geometry.size)
+    places = geometry.places(image)
+    padding_before = tuple(p for p, _ in geometry.padding)
+    pairs = (image, places, geometry.size, geometry.stride, geometry.dilation, padding_before)
+    numbers = (v for pair in pairs for v in reversed(pair))
+    window = record(_WINDOW.pack(*numbers, channels, groups * channels))
     weights = Strided((groups, outputs // groups, terms), (outputs // groups * terms, terms, 1), 0)
-    images = Strided((shape[0], groups, own, *image), (), offset // dtype.itemsize)
-    told = (math.prod(places), window, dtype.name, device)
-    plan = plan_windows(weights, images, *told, aligned=whole, channels_last=last)
-    return None if plan is None else compiled(plan, named(engine))
+    images = Strided((shape[0], groups, channels, *image), (), offset // dtype.itemsize)
+    settings = (math.prod(places), window, dtype.name, device)
+    plan = plan_windows(weights, images, *settings, aligned=is_aligned, channels_last=channels_last)
+    return None if plan is None else compile_plan(plan, named(engine))
 
 
 @functools.lru_cache(256)
 def _parts(
-    x: Shape, offset: int, weight: Shape, at: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
+    x: Shape, offset: int, weight: Shape, offsets: tuple[int, int], window: Windows, groups: int, dtype: np.dtype[Any],
     device: str,
 ) -> tuple[_Part, ...] | None:  # fmt: skip
-    """Prepare the dispatches; `at` are the offsets of the weights and of the biases, in bytes."""
+    """Prepare the dispatches; `offsets` are the offsets of the weights and of the biases, in bytes."""
     if len(weight) == 3:
-        over, x, weight = over.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
+        window, x, weight = window.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
     engine, kernels = named(device), _program(tag(dtype), device)
-    single = plan_channels(x[1:], weight, over, groups)
+    single = plan_channels(x[1:], weight, window, groups)
     if single is not None and engine.caps.serial:
-        told = single.record(offset // dtype.itemsize, at[0] // 4, at[1] // 4, 0)
+        packed = single.record(offset // dtype.itemsize, offsets[0] // 4, offsets[1] // 4, 0)
         binary = kernels[f"convolve_channels_{single.stride}"].binary
         grid = (single.grid[0], single.grid[1] * x[0], 1)
-        return (_Part(0, None, Launch(binary, grid, (LANES, 1, 1), (told,)).kept(engine)),)
-    plan = plan_convolution(x[1:], weight, over, groups, as_it_lies=dtype == _FLOAT)
+        return (_Part(0, None, Launch(binary, grid, (LANES, 1, 1), (packed,)).bind_records(engine)),)
+    plan = plan_convolution(x[1:], weight, window, groups, as_it_lies=dtype == _FLOAT)
     if plan is None:
         return None
     laying = plan.laying
     batch, image, result = x[0], math.prod(x[1:]), weight[0] * plan.size
     step = batch if laying is None else min(batch, max(1, _MOST // (4 * laying.elements)))
-    made = []
+    parts = []
     for first in range(0, batch, step):
         count = min(step, batch - first)
-        begin, laid, lay = offset // dtype.itemsize + first * image, 0, None
+        begin, laid_out, lay_launch = offset // dtype.itemsize + first * image, 0, None
         if laying is not None:
             grid = (laying.grid[0], laying.grid[1] * count, 1)
             records = (laying.record(begin), laying.phases)
-            lay = Launch(kernels[laying.kernel].binary, grid, (LANES, 1, 1), records).kept(engine)
-            begin, laid = 0, count * laying.elements + plan.spare
-        told = plan.record(begin, at[0] // 4, at[1] // 4, first * result)
+            lay_launch = Launch(kernels[laying.kernel].binary, grid, (LANES, 1, 1), records).bind_records(engine)
+            begin, laid_out = 0, count * laying.elements + plan.spare
+        packed = plan.record(begin, offsets[0] // 4, offsets[1] // 4, first * result)
         grid = (*plan.grid[:2], plan.grid[2] * count)
         binary = kernels[f"convolve_{plan.rows}_{plan.panels}"].binary
-        made.append(_Part(laid, lay, Launch(binary, grid, (LANES, 1, 1), (told, plan.terms)).kept(engine)))
-    return tuple(made)
+        sum_launch = Launch(binary, grid, (LANES, 1, 1), (packed, plan.terms)).bind_records(engine)
+        parts.append(_Part(laid_out, lay_launch, sum_launch))
+    return tuple(parts)
 
 
 @functools.cache
@@ -194,4 +198,4 @@ def _program(element: str, engine: str) -> Program:
     templates = {f"{name}_{s}": f"{name}<{element}, {s}>" for name in ("lay", "convolve_channels") for s in range(3)}
     for rows, several in FORMS.items():
         templates |= {f"convolve_{rows}_{n}": f"convolve<{element}, {rows}, {n}>" for n in several}
-    return instantiated("convolve.metal", templates, engine)
+    return compile_templates("convolve.metal", templates, engine)

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import DTYPES
 from ...engine import named
 from ..planning.device import CORES, device_of
-from ..planning.elementwise_plan import Strip, plan_elementwise, plan_transposed, stretched
+from ..planning.elementwise_plan import Strip, broadcast_strides, plan_elementwise, plan_transposed
 from .launcher import Launch
-from .programs import with_macros
+from .programs import program_with_macros
 
 __all__ = [
-    "BITS", "as_array", "bits_of", "contiguous", "converted", "copied", "copy_into", "fill_with", "given_for",
-    "writable",
+    "BITS", "as_array", "bits_of", "check_writable", "contiguous_copy", "convert", "copy_into", "fill_with",
+    "make_contiguous", "source_for",
 ]  # fmt: skip
 
 _PLANS = 4096
@@ -28,7 +28,7 @@ DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 
-def as_array(who: str, x: Any) -> Array:
+def as_array(caller: str, x: Any) -> Array:
     """Convert an argument to an array: NumPy's and other libraries' arrays, but not lists or numbers.
 
     Raises
@@ -39,10 +39,10 @@ def as_array(who: str, x: Any) -> Array:
         return x
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
         return asarray(x)
-    raise TypeError(f"{who}: takes an array; got {type(x).__name__}. Pass mnb.asarray(…).")
+    raise TypeError(f"{caller}: takes an array; got {type(x).__name__}. Pass mnb.asarray(…).")
 
 
-def given_for(who: str, x: Array, value: Any) -> Array:
+def source_for(caller: str, x: Array, value: Any) -> Array:
     """Convert a value to write into an array; Python numbers and sequences of them take its dtype.
 
     Raises
@@ -53,15 +53,15 @@ def given_for(who: str, x: Array, value: Any) -> Array:
         For an array of another engine.
     """
     if isinstance(value, Array):
-        given = value
+        source = value
     else:
-        own = isinstance(value, (bool, int, float, list, tuple, range))
-        given = asarray(value, dtype=x.dtype if own else None, device=x.device)
-    on(x.block.engine, who, given)
-    return given
+        is_python = isinstance(value, (bool, int, float, list, tuple, range))
+        source = asarray(value, dtype=x.dtype if is_python else None, device=x.device)
+    check_engine(x.block.engine, caller, source)
+    return source
 
 
-def writable(who: str, x: Array) -> None:
+def check_writable(caller: str, x: Array) -> None:
     """Refuse to write into a broadcast view, whose elements share memory.
 
     Raises
@@ -69,7 +69,7 @@ def writable(who: str, x: Array) -> None:
     ValueError
     """
     if x.repeats:
-        raise ValueError(f"{who}: x is broadcast, shape {x.shape}: elements share memory. Use x.copy().")
+        raise ValueError(f"{caller}: x is broadcast, shape {x.shape}: elements share memory. Use x.copy().")
 
 
 def bits_of(x: Array) -> Array:
@@ -77,18 +77,18 @@ def bits_of(x: Array) -> Array:
     return Array(x.block, np.dtype(f"u{x.itemsize}"), x.shape, x.strides, x.offset)
 
 
-def converted(x: Array, dtype: DType) -> Array:
+def convert(x: Array, dtype: DType) -> Array:
     """Return the array converted to a dtype, or the array itself if it has that dtype."""
     return x if x.dtype == dtype else copy_into(empty(x.shape, dtype, x.engine), x)
 
 
-def contiguous(x: Array) -> Array:
+def make_contiguous(x: Array) -> Array:
     """Return the array itself if a kernel can use a pointer to its first element, else a contiguous copy."""
     fits = x.contiguous and (x.offset == 0 or x.engine.caps.offsets)
-    return x if fits else copied(x)
+    return x if fits else contiguous_copy(x)
 
 
-def copied(x: Array, shape: Shape | None = None) -> Array:
+def contiguous_copy(x: Array, shape: Shape | None = None) -> Array:
     """Return a contiguous copy, broadcast to a shape."""
     return copy_into(empty(x.shape if shape is None else shape, x.dtype, x.engine), x)
 
@@ -97,7 +97,7 @@ def copy_into(out: Array, x: Array) -> Array:
     """Write x, broadcast and converted, into an array."""
     engine = out.block.engine
     if x.block.engine is not engine:
-        on(engine, "copy", x)
+        check_engine(engine, "copy", x)
     if 0 in out.shape:
         return out
     launch = _launch(x.dtype, x.shape, x.strides, x.offset, out.dtype, out.shape, out.strides, out.offset, engine.name)
@@ -114,31 +114,32 @@ def fill_with(out: Array, value: Any) -> Array:
         If an integer dtype cannot represent it.
     """
     if 0 not in out.shape:
-        one = np.array(value, out.dtype)
+        number = np.array(value, out.dtype)
         launch = _launch(out.dtype, (), (), 0, out.dtype, out.shape, out.strides, out.offset, out.device)
-        launch.start(one, out)
+        launch.start(number, out)
     return out
 
 
 @functools.lru_cache(_PLANS)
 def _launch(  # noqa: PLR0913, PLR0917  (everything that distinguishes copies)
-    given: DType, shape: Shape, strides: Shape, offset: int, wanted: DType, to: Shape, out_strides: Shape,
+    source: DType, shape: Shape, strides: Shape, offset: int, target: DType, target_shape: Shape, out_strides: Shape,
     out_offset: int, engine: str,
 ) -> Launch:  # fmt: skip
-    size, out_size = given.itemsize, wanted.itemsize
-    spread = tuple(s // size for s in stretched(strides, shape, to))
-    strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
-    device, planned = device_of(named(engine).caps), plan_transposed(to, strips)
-    if planned is None:
-        like = CORES._replace(streams=device.streams)
-        planned = plan_elementwise(to, strips, like, size + out_size)
-        if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
-            flat = planned.grid[1] == 1 and not any(s.offset for s in strips)
-            planned = planned._replace(kinds="SU" if flat else "su")  # the same element everywhere
-        elif planned.kinds == "gu" and planned.inner[0] == -1:
-            planned = planned._replace(kinds="ru")
-    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine)
-    return Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(named(engine))
+    size, out_size = source.itemsize, target.itemsize
+    element_strides = tuple(s // size for s in broadcast_strides(strides, shape, target_shape))
+    target_strip = Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)
+    strips = [Strip(element_strides, offset // size), target_strip]
+    device, plan = device_of(named(engine).caps), plan_transposed(target_shape, strips)
+    if plan is None:
+        device_profile = CORES._replace(streams=device.streams)
+        plan = plan_elementwise(target_shape, strips, device_profile, size + out_size)
+        if plan.kinds == "gu" and not any(s for s, n in zip(element_strides, target_shape, strict=True) if n != 1):
+            flat = plan.grid[1] == 1 and not any(s.offset for s in strips)
+            plan = plan._replace(kinds="SU" if flat else "su")  # the same element everywhere
+        elif plan.kinds == "gu" and plan.inner[0] == -1:
+            plan = plan._replace(kinds="ru")
+    binary = _binary(_word(source, target), _word(target, source), plan.kinds, engine)
+    return Launch(binary, plan.grid, plan.threadgroup, (plan.record,)).bind_records(named(engine))
 
 
 def _word(dtype: DType, other: DType) -> str:
@@ -146,8 +147,8 @@ def _word(dtype: DType, other: DType) -> str:
 
 
 @functools.cache
-def _binary(given: str, wanted: str, kinds: str, engine: str) -> Any:
+def _binary(source: str, target: str, kinds: str, engine: str) -> Any:
     if kinds == "turned":
-        return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
-    streamed = {"STREAMED": ""} if "V" in kinds else {}
-    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **streamed)[f"copy_{kinds}"].binary
+        return program_with_macros("transpose.metal", engine, FROM=source, TO=target).transpose.binary
+    macros = {"STREAMED": ""} if "V" in kinds else {}
+    return program_with_macros("copy.metal", engine, FROM=source, TO=target, **macros)[f"copy_{kinds}"].binary

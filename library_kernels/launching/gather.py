@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
 from ..planning.device import LANES, device_of
-from .bits import as_bits, fault_word, spread, width
-from .copying import contiguous, converted
+from .bits import as_bits, fault_word, threadgroup_for, width
+from .copying import convert, make_contiguous
 from .launcher import dispatch
 from .programs import program
 
-__all__ = ["check", "gather", "indices_of", "short"]
+__all__ = ["check_indices", "check_length", "gather", "indices_of"]
 
 _INT64 = np.dtype(np.int64)
 _NONE = 0xFFFFFFFF
@@ -25,7 +25,7 @@ _MOST = 1 << 32
 _SEVERAL, _THREADS = 8, 256  # take_several: elements per thread, threads per threadgroup
 
 
-def indices_of(who: str, indices: Any, engine: Engine) -> Array:
+def indices_of(caller: str, indices: Any, engine: Engine) -> Array:
     """Convert an argument to indices: int64, on an engine.
 
     Raises
@@ -33,12 +33,12 @@ def indices_of(who: str, indices: Any, engine: Engine) -> Array:
     TypeError
         If they are not integers.
     """
-    found = indices if isinstance(indices, Array) else _integers(indices)
-    if not is_integer(found.dtype):
-        raise TypeError(f"{who}: indices must be integers; got {found.dtype}. Pass indices.astype(np.int64).")
-    given = found if isinstance(found, Array) else asarray(found, device=engine.name)
-    on(engine, who, given)
-    return converted(given, _INT64)
+    integers = indices if isinstance(indices, Array) else _integers(indices)
+    if not is_integer(integers.dtype):
+        raise TypeError(f"{caller}: indices must be integers; got {integers.dtype}. Pass indices.astype(np.int64).")
+    index_array = integers if isinstance(integers, Array) else asarray(integers, device=engine.name)
+    check_engine(engine, caller, index_array)
+    return convert(index_array, _INT64)
 
 
 def _integers(indices: Any) -> Any:
@@ -47,7 +47,7 @@ def _integers(indices: Any) -> Any:
     return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
 
 
-def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
+def check_indices(caller: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
     """Wait for a kernel that checked indices, and refuse indices out of bounds.
 
     Raises
@@ -59,23 +59,25 @@ def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> N
     if position != _NONE:
         index = int(indices.read().reshape(-1)[position])
         place = tuple(int(p) for p in np.unravel_index(position, indices.shape))
-        along = "" if axis is None else f"axis {axis} with "
+        axis_text = "" if axis is None else f"axis {axis} with "
         raise IndexError(
-            f"{who}: index {index} (at {place} of the indices) is out of bounds for {along}{n} elements: "
-            f"{-n} to {n - 1}." if n else f"{who}: index {index} into {along}no elements."
+            f"{caller}: index {index} (at {place} of the indices) is out of bounds for {axis_text}{n} elements: "
+            f"{-n} to {n - 1}." if n else f"{caller}: index {index} into {axis_text}no elements."
         )  # fmt: skip
 
 
-def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False, label: int | None = None) -> Array:
+def gather(
+    caller: str, x: Array, indices: Array, axis: int, *, per_position: bool = False, label: int | None = None
+) -> Array:
     """Return the elements at indices along an axis; every index is checked before this returns.
 
     Parameters
     ----------
     x : Array
     indices : Array
-        int64, of any shape; with `along`, of x's shape except along the axis.
+        int64, of any shape; with `per_position`, of x's shape except along the axis.
     axis : int
-    along : bool
+    per_position : bool
         Whether an index applies only at its own position along the other axes.
     label : int, optional
         The number of the axis in an error; by default `axis`.
@@ -85,39 +87,39 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
     IndexError
     """
     n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
-    shape = indices.shape if along else (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    shape = indices.shape if per_position else (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     out = empty(shape, x.dtype, x.engine)
-    count = indices.shape[axis] if along else indices.size
+    count = indices.shape[axis] if per_position else indices.size
     if out.size == 0 and (n or indices.size == 0):
         return out
-    short(who, n)
+    check_length(caller, n)
     fault = fault_word(x.engine)
-    indices = contiguous(indices)
+    indices = make_contiguous(indices)
     if n == 0:
         fault.read()[...] = 0
     else:
-        alone = inner == 1
+        is_single = inner == 1
         outer = math.prod(x.shape[:axis])
-        grid = (count, outer, 1) if alone else (inner, count, outer)
-        form, threadgroup = "_along" * along, spread(grid)
-        if alone and not along and _waits(count, outer, x.engine):
+        grid = (count, outer, 1) if is_single else (inner, count, outer)
+        form, threadgroup = "_along" * per_position, threadgroup_for(grid)
+        if is_single and not per_position and _fills_device(count, outer, x.engine):
             grid, threadgroup = (-(-count // (_SEVERAL * _THREADS)) * _THREADS, outer, 1), (_THREADS, 1, 1)
             form = "_several"
-        kernel = program("gather.metal", x.engine, ALONE=alone)[f"take{form}_{width(x.dtype)}"]
+        kernel = program("gather.metal", x.engine, ALONE=is_single)[f"take{form}_{width(x.dtype)}"]
         settings = {"count": count, "n": n, "inner": inner}
         dispatch(kernel, as_bits(x), indices, as_bits(out), settings, fault, grid=grid, threadgroup=threadgroup)
-    check(who, fault, indices, n, axis if label is None else label)
+    check_indices(caller, fault, indices, n, axis if label is None else label)
     return out
 
 
-def _waits(count: int, outer: int, engine: Engine) -> bool:
+def _fills_device(count: int, outer: int, engine: Engine) -> bool:
     """Return whether threads that take several elements each still fill a GPU."""
     device = device_of(engine.caps)
-    enough = count >= _SEVERAL * _THREADS and count * outer >= _SEVERAL * LANES * device.simd_groups
-    return device.waits and enough
+    has_enough = count >= _SEVERAL * _THREADS and count * outer >= _SEVERAL * LANES * device.simd_groups
+    return device.waits and has_enough
 
 
-def short(who: str, n: int) -> None:
+def check_length(caller: str, n: int) -> None:
     """Refuse an axis that is too long for 32-bit indices.
 
     Raises
@@ -125,4 +127,4 @@ def short(who: str, n: int) -> None:
     ValueError
     """
     if n >= _MOST:
-        raise ValueError(f"{who}: an axis of {n:,} is too long to be indexed; at most {_MOST - 1:,}.")
+        raise ValueError(f"{caller}: an axis of {n:,} is too long to be indexed; at most {_MOST - 1:,}.")

@@ -13,7 +13,7 @@ from ...call.kernel import Kernel
 from ...engine import named
 from ...engine.base import Engine, Grid
 
-__all__ = ["Launch", "aligned", "dispatch", "no_value"]
+__all__ = ["Launch", "dispatch", "is_aligned", "no_value"]
 
 
 class Launch(NamedTuple):
@@ -26,9 +26,9 @@ class Launch(NamedTuple):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     records : tuple of numpy.ndarray
-        The buffers after the arrays, which pass the plan to the kernel; for `kept` launches, as bound by the engine.
+        The buffers after the arrays, which pass the plan to the kernel; after `bind_records`, as bound by the engine.
     engine : Engine, optional
-        The engine of a `kept` launch.
+        The engine of a `bind_records` launch.
     """
 
     binary: Any
@@ -37,7 +37,7 @@ class Launch(NamedTuple):
     records: tuple[Any, ...] = ()
     engine: Engine | None = None
 
-    def kept(self, engine: Engine) -> Launch:
+    def bind_records(self, engine: Engine) -> Launch:
         """Return this launch for many calls on an engine: its records are bound once."""
         return self._replace(records=tuple(map(engine.bind, self.records)), engine=engine)
 
@@ -77,7 +77,7 @@ def no_value(engine: str) -> Any:
     return named(engine).bind(np.zeros(4, np.uint8))
 
 
-def aligned(x: Array, nbytes: int = 32) -> bool:
+def is_aligned(x: Array, nbytes: int = 32) -> bool:
     """Return whether an array's block starts at a multiple of some bytes, so that vectors may be read."""
     if x.engine.caps.shared:
         return int(x.block.host.__array_interface__["data"][0]) % nbytes == 0
@@ -104,11 +104,11 @@ def dispatch(
     ArgumentError, LaunchError
         As for a call of the kernel.
     """
-    bound = [_memory(a) if type(a) is Array else a for a in arguments]
-    made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup)
-    if 0 not in made.grid:
+    memory = [_memory(a) if type(a) is Array else a for a in arguments]
+    prepared = kernel.prepare(*memory, grid=grid, threadgroup=threadgroup)
+    if 0 not in prepared.grid:
         blocks = [a.block for a in arguments if type(a) is Array]
-        start(kernel.engine, kernel.binary, made.arguments, made.grid, made.threadgroup, blocks)
+        start(kernel.engine, kernel.binary, prepared.arguments, prepared.grid, prepared.threadgroup, blocks)
 
 
 def _memory(x: Array) -> np.ndarray[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float
 from ...engine import named
 from ...program import Program
@@ -18,12 +18,12 @@ from ..planning.axes import axis_of
 from ..planning.device import LANES, device_of, grid_of_groups, grid_of_rows, threads_for_row
 from ..planning.packed_record import record
 from ..planning.row_splits import split, split_rows
-from .copying import as_array, converted, copied
+from .copying import as_array, contiguous_copy, convert
 from .launcher import Launch, no_value
-from .programs import instantiated
-from .reduction_launch import Monoid, reduced, tag
+from .programs import compile_templates
+from .reduction_launch import Monoid, reduce, tag
 
-__all__ = ["group_normalized", "normalized", "softmax_along"]
+__all__ = ["normalize_groups", "normalize_rows", "start_softmax"]
 
 _FLOAT = np.dtype(np.float32)
 _SHARES = "#include <metalnb/softmax.metal>"  # has Share and LogShare
@@ -37,24 +37,24 @@ _LAUNCHES = 512  # launches to keep
 _MANY = 64  # from this many SIMD-groups, each takes an entire row, however long
 
 
-def _floats(who: str, x: Any) -> Array:
+def _floats(caller: str, x: Any) -> Array:
     """Convert an argument to a contiguous array of floats; integers become float32."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if x.dtype == np.bool_:
-        raise TypeError(f"{who}: takes numbers; got bool. Pass x.astype(mnb.float32).")
+        raise TypeError(f"{caller}: takes numbers; got bool. Pass x.astype(mnb.float32).")
     if not is_float(x.dtype):
-        x = converted(x, _FLOAT)
-    return copied(x) if not x.contiguous else x
+        x = convert(x, _FLOAT)
+    return contiguous_copy(x) if not x.contiguous else x
 
 
-def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
+def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
     """Return the softmax along an axis, or its logarithm."""
-    x = _floats(who, x)
-    at = axis_of(who, axis, x.ndim)
+    x = _floats(caller, x)
+    axis_index = axis_of(caller, axis, x.ndim)
     out = empty(x.shape, x.dtype, x.engine)
     if 0 in x.shape:
         return out
-    count, outer, width = x.shape[at], math.prod(x.shape[:at]), math.prod(x.shape[at + 1 :])
+    count, outer, width = x.shape[axis_index], math.prod(x.shape[:axis_index]), math.prod(x.shape[axis_index + 1 :])
     program = _softmax_program(tag(x.dtype), x.device, log=log)
     offset, pitch = x.offset // x.itemsize, count * width
     device = device_of(x.engine.caps)
@@ -62,8 +62,8 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
         threads = threads_for_row(count, device)
         form = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
-        kept = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _KEPT
-        name = "shared" if threads else "kept" if kept else "rows"
+        keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _KEPT
+        name = "shared" if threads else "kept" if keeps_row else "rows"
         Launch(program[name].binary, *form, (packed,)).start(x, out)
         return out
     if width == 1:
@@ -71,26 +71,26 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
     else:
         kernel, stretches = "columns", split(count, max(1, _COLUMNS // width), -(-device.simd_groups // outer))
     element = tag(x.dtype)
-    most = reduced(x, (at,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
+    largest = reduce(x, (axis_index,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
     share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)
-    shares = reduced(x, (at,), share, _FLOAT, about=most)
+    shares = reduce(x, (axis_index,), share, _FLOAT, about=largest)
     packed = record(_SOFTMAX.pack(
         offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
     ))  # fmt: skip
     launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts, device), (packed,))
-    launch.start(x, most, shares, out)
+    launch.start(x, largest, shares, out)
     return out
 
 
 @functools.cache
 def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
-    of = f"<{element}, {str(log).lower()}>"
-    templates = {name: f"softmax_{name}{of}" for name in ("rows", "shared", "stretch", "columns")}
+    arguments = f"<{element}, {str(log).lower()}>"
+    templates = {name: f"softmax_{name}{arguments}" for name in ("rows", "shared", "stretch", "columns")}
     templates["kept"] = f"softmax_kept<{element}>"
-    return instantiated("softmax.metal", templates, engine)
+    return compile_templates("softmax.metal", templates, engine)
 
 
-def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
+def normalize_rows(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
     """Return an array's rows normalised by a kernel of ``norm.metal``.
 
     Raises
@@ -98,37 +98,39 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     ValueError
         For a 0-d array, or weights of another length than the rows.
     """
-    x = _floats(who, x)
+    x = _floats(caller, x)
     if x.ndim == 0:
-        raise ValueError(f"{who}: needs an array with at least one axis; got shape ().")
+        raise ValueError(f"{caller}: needs an array with at least one axis; got shape ().")
     count = x.shape[-1]
-    given = [None if p is None else as_array(who, p) for p in (weight, bias)]
-    on(x.engine, who, *(p for p in given if p is not None))
-    for name, p in zip(("weight", "bias"), given, strict=True):
+    factors = [None if p is None else as_array(caller, p) for p in (weight, bias)]
+    check_engine(x.engine, caller, *(p for p in factors if p is not None))
+    for name, p in zip(("weight", "bias"), factors, strict=True):
         if p is not None and p.shape != (count,):
-            raise ValueError(f"{who}: {name} must have the shape of x's last axis, ({count},); got {p.shape}.")
+            raise ValueError(f"{caller}: {name} must have the shape of x's last axis, ({count},); got {p.shape}.")
     out = empty(x.shape, x.dtype, x.engine)
     if 0 in x.shape:
         return out
-    extra = [x if p is None else _from_first(converted(p, x.dtype)) for p in given]
-    told = (x.offset // x.itemsize, x.size // count, count, given[0] is not None, given[1] is not None, float(eps))
-    _along_rows(kernel, tag(x.dtype), x.device, *told).start(x, *extra, out)
+    extra = [x if p is None else _from_first(convert(p, x.dtype)) for p in factors]
+    has_factors = [p is not None for p in factors]
+    settings = (x.offset // x.itemsize, x.size // count, count, *has_factors, float(eps))
+    _along_rows(kernel, tag(x.dtype), x.device, *settings).start(x, *extra, out)
     return out
 
 
 @functools.lru_cache(_LAUNCHES)
 def _along_rows(  # noqa: PLR0913, PLR0917  (everything that distinguishes launches)
-    kernel: str, element: str, engine: str, offset: int, rows: int, count: int, scaled: bool, shifted: bool, eps: float
+    kernel: str, element: str, engine: str, offset: int, rows: int, count: int, has_scale: bool, has_shift: bool,
+    eps: float,
 ) -> Launch:  # fmt: skip
     device = device_of(named(engine).caps)
     threads = threads_for_row(count, device)
     form = grid_of_rows(rows, threads) if threads else grid_of_groups(rows, device)
     binary = _norm_program(element, engine)[f"{kernel}_shared" if threads else kernel].binary
-    packed = record(_NORM.pack(offset, count, count, scaled, shifted, eps))
-    return Launch(binary, *form, (packed,)).kept(named(engine))
+    packed = record(_NORM.pack(offset, count, count, has_scale, has_shift, eps))
+    return Launch(binary, *form, (packed,)).bind_records(named(engine))
 
 
-def group_normalized(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
+def normalize_groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
     """Return an array (N, C, …) of floats with groups of channels normalised by one kernel, a SIMD-group for each.
 
     Parameters
@@ -143,29 +145,29 @@ def group_normalized(x: Array, groups: int, weight: Array | None, bias: Array | 
     x = _floats("group_norm", x)
     out = empty(x.shape, x.dtype, x.engine)
     channels = (x.shape[1] // groups, math.prod(x.shape[2:]), groups)
-    given = [no_value(x.device) if p is None else _from_first(p) for p in (weight, bias)]
-    told = (x.offset // x.itemsize, x.shape[0] * groups, channels, weight is not None, bias is not None, float(eps))
-    _along_groups(tag(x.dtype), x.device, *told).start(x, *given, out)
+    factors = [no_value(x.device) if p is None else _from_first(p) for p in (weight, bias)]
+    settings = (x.offset // x.itemsize, x.shape[0] * groups, channels, weight is not None, bias is not None, float(eps))
+    _along_groups(tag(x.dtype), x.device, *settings).start(x, *factors, out)
     return out
 
 
 @functools.lru_cache(_LAUNCHES)
 def _along_groups(
-    element: str, engine: str, offset: int, rows: int, channels: tuple[int, int, int], scaled: bool, shifted: bool,
+    element: str, engine: str, offset: int, rows: int, channels: tuple[int, int, int], has_scale: bool, has_shift: bool,
     eps: float,
 ) -> Launch:  # fmt: skip
     count = channels[0] * channels[1]
-    packed = record(_NORM.pack(offset, count, count, scaled, shifted, eps))
+    packed = record(_NORM.pack(offset, count, count, has_scale, has_shift, eps))
     form = grid_of_groups(rows, device_of(named(engine).caps))
     binary = _norm_program(element, engine)["group_norm"].binary
-    return Launch(binary, *form, (packed, np.array(channels, np.uint32))).kept(named(engine))
+    return Launch(binary, *form, (packed, np.array(channels, np.uint32))).bind_records(named(engine))
 
 
 def _from_first(x: Array) -> Array:
     """Return the array, or a copy of it, so that it starts at its block's start."""
-    return x if x.contiguous and x.offset == 0 else copied(x)
+    return x if x.contiguous and x.offset == 0 else contiguous_copy(x)
 
 
 @functools.cache
 def _norm_program(element: str, engine: str) -> Program:
-    return instantiated("norm.metal", {name: f"{name}<{element}>" for name in _NORMS}, engine)
+    return compile_templates("norm.metal", {name: f"{name}<{element}>" for name in _NORMS}, engine)

@@ -26,11 +26,11 @@ from ..planning.product_plan import (
     plan_product,
     plan_widened,
 )
-from .copying import contiguous, converted, copied
-from .launcher import Launch, aligned
-from .programs import program, with_macros
+from .copying import contiguous_copy, convert, make_contiguous
+from .launcher import Launch, is_aligned
+from .programs import program, program_with_macros
 
-__all__ = ["CompiledProduct", "compiled", "dot_products", "product", "run"]
+__all__ = ["CompiledProduct", "compile_plan", "dot_products", "product", "start_product"]
 
 Shape = tuple[int, ...]
 Make = Callable[..., ProductPlan]
@@ -72,23 +72,23 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
     out = empty((*batch, m, n), a.dtype, a.engine)
     if not out.size or not k:
         return _zeros(out)
-    if _worth_widening(a, b, m * k * n, min(m, n)):
-        a = converted(a, _FLOAT)
-        run(_prepared(plan_widened, a, b, batch), a, b, out)
+    if _repays_widening(a, b, m * k * n, min(m, n)):
+        a = convert(a, _FLOAT)
+        start_product(_plan_for(plan_widened, a, b, batch), a, b, out)
         return out
     if m * k * a.itemsize > SMALL and n >= _OFTEN and a.strides[-1] != a.itemsize and 0 not in a.strides:
-        a = copied(a)
+        a = contiguous_copy(a)
     if m == n == 1:
-        _dots(_without(a, -2), _without(b, -1), batch, out)
+        _start_dots(_drop_axis(a, -2), _drop_axis(b, -1), batch, out)
     else:
-        run(_prepared(plan_product, a, b, batch), a, b, out)
+        start_product(_plan_for(plan_product, a, b, batch), a, b, out)
     return out
 
 
-def _worth_widening(a: Array, b: Array, steps: int, least: int) -> bool:
+def _repays_widening(a: Array, b: Array, steps: int, least: int) -> bool:
     """Return whether to convert 16-bit floats to float first: by block it takes a CPU up to 1.9 times as long."""
-    large = steps >= _WIDENED and least >= LANES
-    return large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
+    is_large = steps >= _WIDENED and least >= LANES
+    return is_large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
 
 
 def dot_products(a: Array, b: Array, batch: Shape) -> Array:
@@ -109,17 +109,17 @@ def dot_products(a: Array, b: Array, batch: Shape) -> Array:
     out = empty(batch, a.dtype, a.engine)
     if not out.size or not a.shape[-1]:
         return _zeros(out)
-    _dots(a, b, batch, out)
+    _start_dots(a, b, batch, out)
     return out
 
 
-def _dots(a: Array, b: Array, batch: Shape, out: Array) -> None:
-    along = a.strides[-1] == b.strides[-1] == a.itemsize
-    if a.shape[-1] >= DOT and (along or out.size < LANES):
-        a, b = (x if x.strides[-1] == x.itemsize else contiguous(x) for x in (a, b))
-        run(_prepared(plan_dots, a, b, batch), a, b, out)
+def _start_dots(a: Array, b: Array, batch: Shape, out: Array) -> None:
+    is_contiguous = a.strides[-1] == b.strides[-1] == a.itemsize
+    if a.shape[-1] >= DOT and (is_contiguous or out.size < LANES):
+        a, b = (x if x.strides[-1] == x.itemsize else make_contiguous(x) for x in (a, b))
+        start_product(_plan_for(plan_dots, a, b, batch), a, b, out)
     else:
-        run(_prepared(plan_each_dot, a, b, batch), a, b, out)
+        start_product(_plan_for(plan_each_dot, a, b, batch), a, b, out)
 
 
 def _zeros(out: Array) -> Array:
@@ -130,47 +130,49 @@ def _zeros(out: Array) -> Array:
     return out
 
 
-def _without(x: Array, axis: int) -> Array:
+def _drop_axis(x: Array, axis: int) -> Array:
     """Remove an axis of one element."""
-    laid = Strided(x.shape, x.strides, x.offset).without(axis)
-    return Array(x.block, x.dtype, laid.shape, laid.strides, x.offset)
+    strided = Strided(x.shape, x.strides, x.offset).without(axis)
+    return Array(x.block, x.dtype, strided.shape, strided.strides, x.offset)
 
 
-def _prepared(make: Make, a: Array, b: Array, batch: Shape) -> CompiledProduct:
-    kept = _kept if math.prod(batch) <= _LARGE else _kept.__wrapped__
-    laid = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
+def _plan_for(make: Make, a: Array, b: Array, batch: Shape) -> CompiledProduct:
+    plan_cached = _cached_plan if math.prod(batch) <= _LARGE else _cached_plan.__wrapped__
+    operands = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
     engine = a.engine
     device = device_of(engine.caps) if make is plan_product else CORES
-    vectors = (aligned(a), aligned(b)) if device.tile_places else ()
-    return kept(make, *laid, batch, (a.dtype, b.dtype), device, vectors, engine.name)
+    vectors = (is_aligned(a), is_aligned(b)) if device.tile_places else ()
+    return plan_cached(make, *operands, batch, (a.dtype, b.dtype), device, vectors, engine.name)
 
 
 @functools.lru_cache(maxsize=_PLANS)
-def _kept(
+def _cached_plan(
     make: Make, a: Strided, b: Strided, batch: Shape, dtypes: tuple[np.dtype[Any], ...], device: Device,
-    aligned: tuple[bool, ...], engine_name: str,
+    alignments: tuple[bool, ...], engine_name: str,
 ) -> CompiledProduct:  # fmt: skip
     engine = named(engine_name)
-    one, other = (
+    first, second = (
         Strided(x.shape, tuple(s // dtype.itemsize for s in x.strides), x.offset // dtype.itemsize)
         for x, dtype in zip((a, b), dtypes, strict=True)
     )
-    return compiled(make(one, other, batch, dtypes[1].name, *((device, aligned) if aligned else ())), engine)
+    return compile_plan(
+        make(first, second, batch, dtypes[1].name, *((device, alignments) if alignments else ())), engine,
+    )  # fmt: skip
 
 
-def compiled(plan: ProductPlan, engine: Engine) -> CompiledProduct:
+def compile_plan(plan: ProductPlan, engine: Engine) -> CompiledProduct:
     """Compile a plan's steps."""
     steps = []
     for step in plan.steps:
         binary = _program(step, engine)[step.kernel].binary
-        steps.append((Launch(binary, step.grid, step.threadgroup, step.records).kept(engine), step.places))
+        steps.append((Launch(binary, step.grid, step.threadgroup, step.records).bind_records(engine), step.places))
     return CompiledProduct(tuple(steps), plan.scratch)
 
 
-def run(made: CompiledProduct, a: Array, b: Array, out: Array) -> None:
+def start_product(compiled_plan: CompiledProduct, a: Array, b: Array, out: Array) -> None:
     """Start a compiled plan's dispatches."""
-    memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in made.scratch)]
-    for launch, places in made.steps:
+    memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in compiled_plan.scratch)]
+    for launch, places in compiled_plan.steps:
         launch.start_on(tuple([memory[place] for place in places]))
 
 
@@ -178,6 +180,6 @@ def _program(step: ProductStep, engine: Engine) -> Program:
     if step.ways:
         file = f"{next(form for form in _FORMS if form in step.kernel)}.metal"
         windows = {"B_WINDOWS": "1"} if step.ways[1] == "WINDOWS" else {}
-        return with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1], **windows)
+        return program_with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1], **windows)
     file = next((file for name, file in _FILES if name in step.kernel), "matmul.metal")
     return program(file, engine)

@@ -13,7 +13,7 @@ from ...engine.unit import LIBRARY_CHECKED
 from ...program import Math, Program
 from ...program.compiled import program_of, recipe_of
 
-__all__ = ["compile", "instantiated", "instantiation", "kernel_source", "program", "with_macros"]
+__all__ = ["compile", "compile_templates", "instantiation", "kernel_source", "program", "program_with_macros"]
 
 _METAL = Path(__file__).parent.parent / "metal"
 
@@ -41,9 +41,9 @@ def compile(source: str, *, engine: str, math: Math = "precise", **options: Any)
     ------
     CompileError
     """
-    exact: Math = math if engines.named(engine).caps.precise else "fast"
-    given = recipe_of(source, **{"engine": engine, "math": exact, "checked": LIBRARY_CHECKED, **options})
-    return program_of(given.of_library())
+    math_mode: Math = math if engines.named(engine).caps.precise else "fast"
+    recipe = recipe_of(source, **{"engine": engine, "math": math_mode, "checked": LIBRARY_CHECKED, **options})
+    return program_of(recipe.of_library())
 
 
 def program(file: str, engine: Engine, **constants: Any) -> Program:
@@ -60,10 +60,10 @@ def _program(file: str, engine: str, constants: tuple[tuple[str, Any], ...]) -> 
 
 
 @functools.cache
-def with_macros(file: str, engine: str, **macros: str) -> Program:
+def program_with_macros(file: str, engine: str, **macros: str) -> Program:
     """Compile one of the library's files for an engine, with macros defined before it."""
-    defined = "".join(f"#define {name} {text}\n" for name, text in macros.items())
-    return compile(defined + kernel_source(file), engine=engine)
+    definitions = "".join(f"#define {name} {text}\n" for name, text in macros.items())
+    return compile(definitions + kernel_source(file), engine=engine)
 
 
 def instantiation(name: str, template: str) -> str:
@@ -71,7 +71,7 @@ def instantiation(name: str, template: str) -> str:
     return f'template [[host_name("{name}")]] [[kernel]] decltype({template}) {template};'
 
 
-def instantiated(
+def compile_templates(
     file: str, templates: Mapping[str, str], engine: str, *, definitions: str = "", name: str = ""
 ) -> Program:
     """Compile instantiations of a file's kernel templates.

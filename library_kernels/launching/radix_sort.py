@@ -19,13 +19,13 @@ from ...program import Program
 from ..planning.device import LANES, Device, device_of
 from ..planning.packed_record import record
 from .bits import as_bits, order_of, width
-from .copying import copied
+from .copying import contiguous_copy
 from .launcher import Launch, dispatch
 from .programs import program
 from .reduction_launch import Monoid
-from .scan_launch import scanned
+from .scan_launch import start_scan
 
-__all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "selected_rows", "sorted_rows"]
+__all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "select_rows", "sort_rows"]
 
 DIGITS = 256
 _PLANS = 4096
@@ -59,8 +59,8 @@ class _Method(NamedTuple):
     file: str
     lanes: int
     tiles: int
-    least: int
-    most: int
+    smallest: int
+    largest: int
 
 
 _BY_LANES = _Method("sort.metal", LANES, 512, 2048, 16384)
@@ -86,7 +86,7 @@ class Sorted(NamedTuple):
     indices: Array | None
 
 
-def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> Sorted:
+def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> Sorted:
     """Sort each row of a contiguous array along its last axis; equal keys keep their order."""
     bits = as_bits(x)
     n = x.shape[-1]
@@ -103,25 +103,26 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
     if rows == 0:
         pass
     elif n <= LANES:
-        held = LANES // n
+        rows_per_group = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
-                 grid=LANES * -(-rows // held), threadgroup=LANES)  # fmt: skip
+                 grid=LANES * -(-rows // rows_per_group), threadgroup=LANES)  # fmt: skip
     elif device.tile_places and n <= _sort_tile(x.itemsize):
-        given = copied(bits) if bits.offset else bits
+        source = contiguous_copy(bits) if bits.offset else bits
         launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
-        launch.start(given, out.keys, *(out.indices or (None,)))
+        launch.start(source, out.keys, *(out.indices or (None,)))
     elif not device.tile_places and (n <= _ALONE or (rows >= _MANY and n <= _LONG)):
-        spare = _Buffers(bits, indexed)
-        dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
+        second_buffer = _Buffers(bits, indexed)
+        dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, second_buffer.keys, out.keys, n,
+                 *second_buffer.indices, *out.indices,
                  grid=lanes * rows, threadgroup=lanes)  # fmt: skip
     elif device.tile_places:
         kernels = program(
             "sort_tiles.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed
         )
-        given = copied(bits) if bits.offset else bits  # a launch takes complete blocks
-        _by_passes(functools.partial(_tile_pass, kernels), given, out, rows, n)
+        source = contiguous_copy(bits) if bits.offset else bits  # a launch takes complete blocks
+        _sort_by_passes(functools.partial(_tile_pass, kernels), source, out, rows, n)
     else:
-        _by_passes(functools.partial(radix_pass, kernels), bits, out, rows, n)
+        _sort_by_passes(functools.partial(radix_pass, kernels), bits, out, rows, n)
     return Sorted(out.keys.viewed(out.keys.host.view(x.dtype)), out.indices[0] if indexed else None)
 
 
@@ -133,7 +134,7 @@ class _Buffers:
         self.indices: tuple[Array, ...] = (empty(like.shape, _UINT, like.engine),) if indexed else ()
 
 
-def selected_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | None:
+def select_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | None:
     """Return the first k of each row's sorted order and their positions as int64, or None if a sort is as fast.
 
     Parameters
@@ -146,34 +147,34 @@ def selected_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] 
     """
     n = x.shape[-1]
     device = device_of(x.engine.caps)
-    if k > _SELECTED or n >= _MOST or not _repays(k, n, device):
+    if k > _SELECTED or n >= _MOST or not _repays_selection(k, n, device):
         return None
     keys, places = as_bits(x), None
     rows = x.size // n
     order = (order_of(x.dtype), descending)
-    wanted = 2 * (device.tile_places or _CORES)
-    while (parts := min(-(-wanted // rows), n // max(_PART, _OF_PART * k))) > 1:
-        keys, places = _selected(keys, places, (rows, n, k, parts), order, _UINT)
+    parts_wanted = 2 * (device.tile_places or _CORES)
+    while (parts := min(-(-parts_wanted // rows), n // max(_PART, _OF_PART * k))) > 1:
+        keys, places = _select(keys, places, (rows, n, k, parts), order, _UINT)
         n = parts * k
-    keys, found = _selected(keys, places, (rows, n, k, 1), order, _LONG_INT)
+    keys, positions = _select(keys, places, (rows, n, k, 1), order, _LONG_INT)
     shape = (*x.shape[:-1], k)
-    return keys.viewed(keys.host.view(x.dtype)).reshape(shape), found.reshape(shape)
+    return keys.viewed(keys.host.view(x.dtype)).reshape(shape), positions.reshape(shape)
 
 
-def _repays(k: int, n: int, device: Device) -> bool:
+def _repays_selection(k: int, n: int, device: Device) -> bool:
     """Return whether selecting is faster than sorting: on a CPU the selected elements' positions cost k² per row."""
     return n > max(LANES, 2 * k) if device.waits else n > _ALONE and k * k <= 8 * n
 
 
-def _selected(
+def _select(
     keys: Array, places: Array | None, shape: tuple[int, int, int, int], order: tuple[int, bool], index: np.dtype[Any],
 ) -> tuple[Array, Array]:  # fmt: skip
     """Select from rows of keys, split into parts: `shape` is rows, keys of a row, k, parts."""
     rows, _, k, parts = shape
     launch = _selection(keys.dtype, shape, keys.offset, order, index, keys.device, among=places is not None)
-    taken, found = (empty((rows, parts * k), dtype, keys.engine) for dtype in (keys.dtype, index))
-    launch.start(keys, keys if places is None else places, taken, found)
-    return taken, found
+    selected_keys, positions = (empty((rows, parts * k), dtype, keys.engine) for dtype in (keys.dtype, index))
+    launch.start(keys, keys if places is None else places, selected_keys, positions)
+    return selected_keys, positions
 
 
 @functools.lru_cache(_PLANS)
@@ -187,31 +188,31 @@ def _selection(
     settings = record(struct.pack("<Q4I", offset // dtype.itemsize, n, k, parts, among))
     threads = 1024 if n // parts > 2 * _PART else 256
     grid = (rows * parts * threads, 1, 1)
-    return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).kept(named(engine))
+    return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).bind_records(named(engine))
 
 
-def _by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
+def _sort_by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
     """Sort long rows: a few dispatches over all tiles of all rows for each digit of 8 bits."""
     passes = bits.dtype.itemsize
-    spare = _Buffers(bits, bool(out.indices)) if passes > 1 else out
-    keys, indices = bits, spare.indices
+    second_buffer = _Buffers(bits, bool(out.indices)) if passes > 1 else out
+    keys, indices = bits, second_buffer.indices
     for p in range(passes):
-        to = out if (passes - p) % 2 else spare
-        sort(keys, indices, to.keys, to.indices, rows, n, 8 * p, first=p == 0)
-        keys, indices = to.keys, to.indices
+        target = out if (passes - p) % 2 else second_buffer
+        sort(keys, indices, target.keys, target.indices, rows, n, 8 * p, first=p == 0)
+        keys, indices = target.keys, target.indices
 
 
 def _tile_pass(  # noqa: PLR0913  (as radix_pass)
-    kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
-    n: int, shift: int, *, first: bool,
+    kernels: Program, keys: Array, indices: tuple[Array, ...], target: Array, target_indices: tuple[Array, ...],
+    rows: int, n: int, shift: int, *, first: bool,
 ) -> None:  # fmt: skip
     """Do the work of `radix_pass` in threadgroups of many SIMD-groups."""
     steps = _tile_steps(kernels, keys.dtype, rows, n, shift, keys.device, first=first)
     counts = empty((rows, DIGITS * steps.tiles), _UINT, keys.engine)
     steps.counting.start(keys, counts)
-    starts = scanned(counts, 1, _COUNTS, _UINT, initial=True)
-    carried = (*indices, *to_indices) or (None, None)  # missing parameters
-    steps.scatter.start(keys, to, starts, steps.settings, *carried)
+    starts = start_scan(counts, 1, _COUNTS, _UINT, initial=True)
+    index_arrays = (*indices, *target_indices) or (None, None)  # missing parameters
+    steps.scatter.start(keys, target, starts, steps.settings, *index_arrays)
 
 
 @functools.lru_cache(_PLANS)
@@ -219,11 +220,13 @@ def _tile_rows(
     dtype: np.dtype[Any], rows: int, n: int, engine: str, *, descending: bool, indexed: bool
 ) -> Launch:
     """Compile the kernels that sort rows in threadgroup memory."""
-    chosen = named(engine)
-    kernels = program("sort_tiles.metal", chosen, KIND=order_of(dtype), DESCENDING=descending, INDEXED=indexed)
-    each = next(keys for keys in (1, 4, 8, 16) if keys * DIGITS >= n)
-    name = f"tile_rows_{width(dtype)}_{each}"
-    return Launch(kernels[name].binary, (rows * DIGITS, 1, 1), (DIGITS, 1, 1), (np.array([n], np.uint32),)).kept(chosen)
+    target = named(engine)
+    kernels = program("sort_tiles.metal", target, KIND=order_of(dtype), DESCENDING=descending, INDEXED=indexed)
+    keys_per_thread = next(keys for keys in (1, 4, 8, 16) if keys * DIGITS >= n)
+    name = f"tile_rows_{width(dtype)}_{keys_per_thread}"
+    return Launch(
+        kernels[name].binary, (rows * DIGITS, 1, 1), (DIGITS, 1, 1), (np.array([n], np.uint32),),
+    ).bind_records(target)  # fmt: skip
 
 
 class _TileSteps(NamedTuple):
@@ -243,10 +246,10 @@ def _tile_steps(
     tile = _sort_tile(dtype.itemsize)
     tiles = -(-n // tile)
     settings = record(struct.pack("<5I", n, tile, tiles, shift, first))  # Pass of radix.h
-    over = (tiles * DIGITS, rows, 1), (DIGITS, 1, 1)
-    chosen, bits = named(engine), width(dtype)
-    counting = Launch(kernels[f"tile_count_{bits}"].binary, *over, (settings,)).kept(chosen)
-    scatter = Launch(kernels[f"tile_scatter_{bits}"].binary, *over).kept(chosen)
+    launch_shape = (tiles * DIGITS, rows, 1), (DIGITS, 1, 1)
+    target, bits = named(engine), width(dtype)
+    counting = Launch(kernels[f"tile_count_{bits}"].binary, *launch_shape, (settings,)).bind_records(target)
+    scatter = Launch(kernels[f"tile_scatter_{bits}"].binary, *launch_shape).bind_records(target)
     return _TileSteps(tiles, counting, scatter, counting.records[0])
 
 
@@ -256,8 +259,8 @@ def pass_kernels(engine: Engine, *, kind: int, descending: bool, indexed: bool) 
 
 
 def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
-    kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
-    n: int, shift: int, *, first: bool,
+    kernels: Program, keys: Array, indices: tuple[Array, ...], target: Array, target_indices: tuple[Array, ...],
+    rows: int, n: int, shift: int, *, first: bool,
 ) -> Array:  # fmt: skip
     """Sort keys by the 8 bits from `shift`; return the counts, whose last row has the start of each digit.
 
@@ -280,7 +283,7 @@ def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
     """
     method = _method(keys.engine)
     lanes = method.lanes
-    tile = max(method.least, min(method.most, n // method.tiles // LANES * LANES))
+    tile = max(method.smallest, min(method.largest, n // method.tiles // LANES * LANES))
     tiles = -(-n // tile)
     counts = empty((rows, tiles + 1, DIGITS), _UINT, keys.engine)
     shape = {"n": n, "tile": tile, "tiles": tiles}
@@ -290,7 +293,7 @@ def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
     dispatch(kernels[f"sort_count_{bits}"], keys, counts, settings, grid=grid, threadgroup=(lanes, 1))
     adders = DIGITS if lanes > 1 else 1
     dispatch(kernels.sort_offsets, counts, shape, grid=adders * rows, threadgroup=adders)
-    dispatch(kernels[f"sort_scatter_{bits}"], keys, to, counts, settings, *indices, *to_indices,
+    dispatch(kernels[f"sort_scatter_{bits}"], keys, target, counts, settings, *indices, *target_indices,
              grid=grid, threadgroup=(lanes, 1))  # fmt: skip
     return counts
 

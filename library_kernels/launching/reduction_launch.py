@@ -13,11 +13,11 @@ from ...engine import named
 from ...program import Program
 from ..planning.device import device_of
 from ..planning.reduction_plan import axes_of_view, plan_reduction
-from .copying import copied, fill_with
+from .copying import contiguous_copy, fill_with
 from .launcher import Launch, no_value
-from .programs import instantiated
+from .programs import compile_templates
 
-__all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduced", "reduced_or", "summed", "tag"]
+__all__ = ["ACCUMULATORS", "Monoid", "accumulator", "build", "reduce", "reduce_or_fill", "sum_dtype", "tag"]
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
@@ -61,7 +61,7 @@ class Monoid(NamedTuple):
     text: str = ""
 
     @property
-    def spelled(self) -> str:
+    def msl_name(self) -> str:
         """The functor's MSL name."""
         return f"{self.functor}<{self.element}, {self.result}, {self.part}, {self.acc}>"
 
@@ -84,19 +84,19 @@ def accumulator(dtype: DType) -> str:
     """Return the MSL type of sums for a result's dtype: float for floats, integers of the same kind."""
     if is_float(dtype):
         return "float"
-    signed = kind_of(dtype) == "i"
+    is_signed = kind_of(dtype) == "i"
     if dtype.itemsize == 8:
-        return "long" if signed else "ulong"
-    return "int" if signed else "uint"
+        return "long" if is_signed else "ulong"
+    return "int" if is_signed else "uint"
 
 
 @functools.cache  # for the same reason as `tag`
-def summed(dtype: DType) -> DType:
+def sum_dtype(dtype: DType) -> DType:
     """Return the dtype in which elements of a dtype are summed by default (array API, ``sum``)."""
     return dtype if is_float(dtype) else np.dtype(np.uint64 if kind_of(dtype) == "u" else np.int64)
 
 
-def reduced(
+def reduce(
     x: Array, axes: Shape, monoid: Monoid, result: DType, *, about: Array | float | None = None, scale: float = 1
 ) -> Array:
     """Reduce some axes of an array that is not empty along them.
@@ -118,15 +118,15 @@ def reduced(
     Array
         Contiguous, in the remaining shape.
     """
-    gone = set(axes)
-    shape = tuple(n for i, n in enumerate(x.shape) if i not in gone)
+    reduced_axes = set(axes)
+    shape = tuple(n for i, n in enumerate(x.shape) if i not in reduced_axes)
     if 0 in shape:
         return empty(shape, result, x.engine)
-    own = isinstance(about, Array)
-    form = (monoid, result, own, float(scale), x.engine.name)
+    has_own_centre = isinstance(about, Array)
+    form = (monoid, result, has_own_centre, float(scale), x.engine.name)
     stages = _stages(x.dtype.itemsize, x.shape, x.strides, x.offset, axes, form)
     if stages is None:
-        x = copied(x.viewed(x.host.transpose((*(i for i in range(x.ndim) if i not in gone), *axes))))
+        x = contiguous_copy(x.viewed(x.host.transpose((*(i for i in range(x.ndim) if i not in reduced_axes), *axes))))
         stages = _stages(x.dtype.itemsize, x.shape, x.strides, 0, tuple(range(len(shape), x.ndim)), form)
         if stages is None:
             raise AssertionError("contiguous rows can always be reduced")
@@ -146,25 +146,25 @@ def _run(stages: tuple[_Stage, ...], x: Array, shape: Shape, about: Array | floa
     return x
 
 
-def _kept(x: Array, axes: Shape, *, keepdims: bool) -> tuple[int, ...]:
+def _shape_after(x: Array, axes: Shape, *, keepdims: bool) -> tuple[int, ...]:
     return tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes)
 
 
-def reduced_or(
-    x: Array, axes: Shape, monoid: Monoid, result: DType, *, keepdims: bool, nothing: Any = None, who: str = "",
-    **given: Any,
+def reduce_or_fill(
+    x: Array, axes: Shape, monoid: Monoid, result: DType, *, keepdims: bool, of_none: Any = None, caller: str = "",
+    **options: Any,
 ) -> Array:
     """Reduce some axes of any array.
 
     Parameters
     ----------
     x, axes, monoid, result, **given
-        As for `reduced`.
+        As for `reduce`.
     keepdims : bool
         Whether the axes stay, with length 1.
-    nothing : number, optional
+    of_none : number, optional
         The result if there are no elements.
-    who : str
+    caller : str
         The op, for the error.
 
     Raises
@@ -173,12 +173,14 @@ def reduced_or(
         If there are no elements, and no result for that case.
     """
     if 0 in x.shape:
-        shape = _kept(x, axes, keepdims=keepdims)
-        if nothing is None and 0 not in shape:
-            raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
-        return fill_with(empty(shape, result, x.engine), nothing or 0)
-    made = reduced(x, axes, monoid, result, **given)
-    return Array(made.block, result, _kept(x, axes, keepdims=True), None, 0) if keepdims else made
+        shape = _shape_after(x, axes, keepdims=keepdims)
+        if of_none is None and 0 not in shape:
+            raise ValueError(f"{caller}: no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
+        return fill_with(empty(shape, result, x.engine), of_none or 0)
+    result_array = reduce(x, axes, monoid, result, **options)
+    return Array(
+        result_array.block, result, _shape_after(x, axes, keepdims=True), None, 0,
+    ) if keepdims else result_array  # fmt: skip
 
 
 @functools.lru_cache(_PLANS)
@@ -186,10 +188,12 @@ def _stages(
     itemsize: int, shape: Shape, strides: Shape, offset: int, axes: Shape, form: tuple[Monoid, DType, bool, float, str]
 ) -> tuple[_Stage, ...] | None:
     """Plan a reduction and compile its kernels; return None if the array must be copied first."""
-    monoid, result, own, scale, engine = form
+    monoid, result, has_own_centre, scale, engine = form
     view = axes_of_view(shape, (s // itemsize for s in strides), axes)
     acc = ACCUMULATORS[monoid.acc]
-    steps = plan_reduction(view, offset // itemsize, acc.itemsize, scale, device_of(named(engine).caps), own=own)
+    steps = plan_reduction(
+        view, offset // itemsize, acc.itemsize, scale, device_of(named(engine).caps), has_centre=has_own_centre,
+    )  # fmt: skip
     if steps is None:
         return None
     program = build(monoid, engine)
@@ -199,7 +203,7 @@ def _stages(
         variant = ("" if last else "_first") if i == 0 else ("_later" if last else "_between")
         binary = program[step.kernel + variant].binary
         dtype = result if last else acc
-        launch = Launch(binary, step.grid, step.threadgroup, (step.record,)).kept(named(engine))
+        launch = Launch(binary, step.grid, step.threadgroup, (step.record,)).bind_records(named(engine))
         stages.append(_Stage(launch, step.outputs, dtype))
     return tuple(stages)
 
@@ -209,9 +213,9 @@ def build(monoid: Monoid, engine: str) -> Program:
     """Compile a monoid's kernels: each walk, first, last and in between. A kernel is built when it is needed."""
     sideways = ("rows_shared", "down") if device_of(named(engine).caps).waits else ("columns",)
     templates = {
-        f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"
+        f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.msl_name)}>"
         for kernel in ("rows", "each", *sideways)
         for suffix, wrapper in _VARIANTS.items()
     }
     name = f"{monoid.functor.lower()}.metal"
-    return instantiated("reduce.metal", templates, engine, definitions=monoid.text, name=name)
+    return compile_templates("reduce.metal", templates, engine, definitions=monoid.text, name=name)

@@ -14,11 +14,11 @@ from ...engine.base import Grid
 from ...program import Program
 from ..planning.device import device_of, grid_of_rows, grid_of_threads
 from ..planning.scan_plan import plan_scan, threads_of_totals
-from .launcher import Launch, aligned, no_value
-from .programs import instantiated
+from .launcher import Launch, is_aligned, no_value
+from .programs import compile_templates
 from .reduction_launch import ACCUMULATORS, Monoid
 
-__all__ = ["scanned"]
+__all__ = ["start_scan"]
 
 DType = np.dtype[Any]
 
@@ -26,7 +26,7 @@ _PLANS = 4096
 _MANY = 256  # more totals of a column are too many for one thread
 
 
-def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
+def start_scan(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
     """Combine each element of a contiguous array with all elements before it along an axis.
 
     Parameters
@@ -51,46 +51,46 @@ def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool
     engine = x.engine
     steps = _steps(monoid, x.offset // x.itemsize, (outer, count, width), engine.name, initial=initial)
     totals = empty((steps.totals,), ACCUMULATORS[monoid.acc], engine)
-    if steps.reduce is not None and steps.between is not None:
+    if steps.reduce is not None and steps.totals_scan is not None:
         steps.reduce.start(x, no_value(engine.name), totals)
-        steps.between.start(totals)
-    last = steps.wide if steps.wide is not None and aligned(x) else steps.scan
+        steps.totals_scan.start(totals)
+    last = steps.wide_scan if steps.wide_scan is not None and is_aligned(x) else steps.scan
     last.start(x, totals, out)
     return out
 
 
 class _Steps(NamedTuple):
-    """A plan's dispatches; without stretches only the last, `scan` or, if memory is aligned, `wide`."""
+    """A plan's dispatches; without stretches only the last, `scan` or, if memory is aligned, `wide_scan`."""
 
     totals: int
     reduce: Launch | None
-    between: Launch | None
+    totals_scan: Launch | None
     scan: Launch
-    wide: Launch | None
+    wide_scan: Launch | None
 
 
 @functools.lru_cache(_PLANS)
 def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str, *, initial: bool) -> _Steps:
     """Plan a scan and compile its kernels."""
     width = form[2]
-    chosen = named(engine)
-    device = device_of(chosen.caps)
+    target = named(engine)
+    device = device_of(target.caps)
     plan = plan_scan(offset, *form, ACCUMULATORS[monoid.acc].itemsize, initial, device)
     program = _program(monoid, engine)
 
     def launch(kernel: str, record: Any, grid: Grid, threadgroup: Grid) -> Launch:
-        return Launch(program[kernel].binary, grid, threadgroup, (record,)).kept(chosen)
+        return Launch(program[kernel].binary, grid, threadgroup, (record,)).bind_records(target)
 
-    reduce = between = None
+    reduce = totals_scan = None
     if plan.totals is not None:
         reduce = launch(f"totals_{plan.kernel}", plan.totals, plan.grid, plan.threadgroup)
         if device.waits and (width == 1 or plan.parts > _MANY):
-            between = launch("totals_shared", plan.record, *grid_of_rows(plan.scans, threads_of_totals(plan.parts)))
+            totals_scan = launch("totals_shared", plan.record, *grid_of_rows(plan.scans, threads_of_totals(plan.parts)))
         else:
-            between = launch("totals", plan.record, *grid_of_threads(plan.scans))
+            totals_scan = launch("totals", plan.record, *grid_of_threads(plan.scans))
     scan = launch(plan.kernel, plan.record, plan.grid, plan.threadgroup)
-    wide = launch("rows_wide", plan.record, plan.grid, plan.threadgroup) if plan.wide else None
-    return _Steps(plan.scans * plan.parts, reduce, between, scan, wide)
+    wide_scan = launch("rows_wide", plan.record, plan.grid, plan.threadgroup) if plan.wide else None
+    return _Steps(plan.scans * plan.parts, reduce, totals_scan, scan, wide_scan)
 
 
 @functools.cache
@@ -98,6 +98,6 @@ def _program(monoid: Monoid, engine: str) -> Program:
     waits = device_of(named(engine).caps).waits
     sideways = "down" if waits else "columns"
     scans = ["totals", "rows", sideways, *(("totals_shared", "rows_wide") if waits else ())]
-    templates = {name: f"scan_{name}<{monoid.spelled}>" for name in scans}
-    templates |= {f"totals_{name}": f"reduce_{name}<First<{monoid.spelled}>>" for name in ("rows", sideways)}
-    return instantiated("scan.metal", templates, engine, definitions=monoid.text)
+    templates = {name: f"scan_{name}<{monoid.msl_name}>" for name in scans}
+    templates |= {f"totals_{name}": f"reduce_{name}<First<{monoid.msl_name}>>" for name in ("rows", sideways)}
+    return compile_templates("scan.metal", templates, engine, definitions=monoid.text)

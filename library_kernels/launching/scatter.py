@@ -11,18 +11,18 @@ from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ..planning.device import LANES
 from .bits import as_bits, fault_word, width
-from .copying import contiguous, converted, copied, copy_into, given_for
-from .gather import check, gather, short
+from .copying import contiguous_copy, convert, copy_into, make_contiguous, source_for
+from .gather import check_indices, check_length, gather
 from .launcher import dispatch
 from .programs import program
 from .radix_sort import DIGITS, pass_kernels, radix_pass
 
-__all__ = ["scatter", "write"]
+__all__ = ["scatter", "scatter_into"]
 
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 
 
-def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
+def scatter(caller: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
     """Write or add values at indices along the first axis; if an index is out of bounds, nothing is written.
 
     If several values go to the same position, the last is kept; sums are formed in the order of the indices. So every
@@ -47,71 +47,71 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
     n, inner, count = x.shape[0], math.prod(x.shape[1:]), indices.size
     if count == 0:
         return
-    short(who, max(n, count))
-    alone = inner == 1
+    check_length(caller, max(n, count))
+    is_single = inner == 1
     engine = x.engine
-    kernels = program("gather.metal", engine, ALONE=alone)
+    kernels = program("gather.metal", engine, ALONE=is_single)
     places, fault = empty((count,), _UINT32, engine), fault_word(engine)
-    indices = contiguous(indices)
+    indices = make_contiguous(indices)
     dispatch(kernels.resolve_indices, indices, places, n, fault, grid=count)
-    check(who, fault, indices, n, axis)
+    check_indices(caller, fault, indices, n, axis)
     if inner == 0:
         return
     bits = max(0, (n - 1).bit_length() - 8)
-    places, values, starts = _by_place(places, values, bits)
+    places, values, starts = _sort_by_place(places, values, bits)
     word = _sum_word(x.dtype) if add else f"put_{width(x.dtype)}"
     updates = {"count": count, "rows": values.shape[0], "inner": inner, "bits": bits}
-    target, given = (_as_summed(a) if add else as_bits(a) for a in (x, values))
-    if alone and engine.caps.serial:
+    target, source = (_summable(a) if add else as_bits(a) for a in (x, values))
+    if is_single and engine.caps.serial:
         kernel = program("scatter_serial.metal", engine)[f"scatter_{word}"]
-        dispatch(kernel, target, places, starts, given, updates, grid=DIGITS, threadgroup=1)
+        dispatch(kernel, target, places, starts, source, updates, grid=DIGITS, threadgroup=1)
         return
-    dispatch(kernels[f"scatter_{word}"], target, places, starts, given, updates,
-             grid=(LANES if alone else -(-inner // LANES) * LANES, DIGITS), threadgroup=(LANES, 1))  # fmt: skip
+    dispatch(kernels[f"scatter_{word}"], target, places, starts, source, updates,
+             grid=(LANES if is_single else -(-inner // LANES) * LANES, DIGITS), threadgroup=(LANES, 1))  # fmt: skip
 
 
-def _by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
+def _sort_by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
     """Sort positions and their values by the positions' high bits; return them and the start of each bucket."""
     engine, count = places.engine, places.size
     kernels = pass_kernels(engine, kind=0, descending=False, indexed=True)
-    sorted_places, moved = (empty((count,), _UINT32, engine) for _ in range(2))
-    whole = values.shape[0] == 1 and count > 1
+    sorted_places, moved_values = (empty((count,), _UINT32, engine) for _ in range(2))
+    is_broadcast = values.shape[0] == 1 and count > 1
     # Values of 32 bits move with their positions; others are fetched afterwards by index.
-    travel = values.size == count and values.dtype.itemsize == 4 and not whole
-    given = as_bits(values.reshape(count)) if travel else moved
-    counts = radix_pass(kernels, places, (given,), sorted_places, (moved,), 1, count, bits, first=not travel)
+    travel = values.size == count and values.dtype.itemsize == 4 and not is_broadcast
+    carried = as_bits(values.reshape(count)) if travel else moved_values
+    counts = radix_pass(kernels, places, (carried,), sorted_places, (moved_values,), 1, count, bits, first=not travel)
     starts = counts[0, -1]
     if travel:
-        values = moved.viewed(moved.host.view(values.dtype).reshape(values.shape))
-    elif not whole:
-        values = gather("scatter", values, converted(moved, _INT64), 0)
-    return sorted_places, values, contiguous(starts)
+        values = moved_values.viewed(moved_values.host.view(values.dtype).reshape(values.shape))
+    elif not is_broadcast:
+        values = gather("scatter", values, convert(moved_values, _INT64), 0)
+    return sorted_places, values, make_contiguous(starts)
 
 
 def _sum_word(dtype: np.dtype[Any]) -> str:
     return f"add_{dtype.name}" if is_float(dtype) else f"add_{width(dtype)}"
 
 
-def _as_summed(x: Array) -> Array:
+def _summable(x: Array) -> Array:
     """Return an array as its kernel adds it: integers as unsigned, floats unchanged."""
     return x if is_float(x.dtype) else as_bits(x)
 
 
-def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False, axis: int = 0) -> None:
+def scatter_into(x: Array, indices: Array, values: Any, caller: str, *, add: bool = False, axis: int = 0) -> None:
     """Scatter into the first axis of any array: values broadcast to the indices' shape and x's other axes."""
     rows = (*indices.shape, *x.shape[1:])
-    given = converted(given_for(who, x, values), x.dtype)
+    source = convert(source_for(caller, x, values), x.dtype)
     try:
-        np.broadcast_to(given.host, rows)
+        np.broadcast_to(source.host, rows)
     except ValueError:
-        raise ValueError(f"{who}: values of shape {given.shape} do not broadcast to {rows}.") from None
+        raise ValueError(f"{caller}: values of shape {source.shape} do not broadcast to {rows}.") from None
     if indices.size == 0:
         return
-    single = given.ndim <= x.ndim - 1 or (indices.ndim == 1 and given.ndim == x.ndim and given.shape[0] == 1)
+    single = source.ndim <= x.ndim - 1 or (indices.ndim == 1 and source.ndim == x.ndim and source.shape[0] == 1)
     shape = (1, *x.shape[1:]) if single else rows
-    given = contiguous(given) if given.shape == shape else copied(given, shape)
-    target = contiguous(x)
-    given = given.reshape((1 if single else indices.size, *x.shape[1:]))
-    scatter(who, target, indices, given, add=add, axis=axis)
+    source = make_contiguous(source) if source.shape == shape else contiguous_copy(source, shape)
+    target = make_contiguous(x)
+    source = source.reshape((1 if single else indices.size, *x.shape[1:]))
+    scatter(caller, target, indices, source, add=add, axis=axis)
     if target is not x:
         copy_into(x, target)

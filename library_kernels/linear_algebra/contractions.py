@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
-from ...arrays.promotion import common
+from ...arrays.convert import check_engine
+from ...arrays.promotion import promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import NUMERIC, op
 from ..reductions import basic_reductions
 from ..shapes.array_views import broadcast_to, diagonal, permute_dims, reshape
@@ -34,90 +34,92 @@ class _Term(NamedTuple):
 def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     """Split subscripts into the letters of each operand and of the result; an ellipsis gets its own letters."""
     text = subscripts.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    parts = left.split(",")
+    inputs, arrow, right = text.partition("->")
+    parts = inputs.split(",")
     if len(parts) != len(ranks):
         raise ValueError(f"einsum: {subscripts!r} names {len(parts)} operands; got {len(ranks)}.")
-    read = []
-    most = 0
+    parsed = []
+    free_rank = 0
     for part, rank in zip(parts, ranks, strict=True):
-        bare = part.replace("...", "", 1)
-        if not all(c.isalpha() for c in bare):
+        operands_text = part.replace("...", "", 1)
+        if not all(c.isalpha() for c in operands_text):
             raise ValueError(f"einsum: {subscripts!r} has a letter that is none: {part!r}.")
-        spare = rank - len(bare)
-        if spare < 0 or (spare and "..." not in part):
-            raise ValueError(f"einsum: {part!r} names {len(bare)} axes; the operand has {rank}.")
-        most = max(most, spare)
-        read.append(part.replace("...", "".join(_SPARE[64 - spare :])))
+        ellipsis_letters = rank - len(operands_text)
+        if ellipsis_letters < 0 or (ellipsis_letters and "..." not in part):
+            raise ValueError(f"einsum: {part!r} names {len(operands_text)} axes; the operand has {rank}.")
+        free_rank = max(free_rank, ellipsis_letters)
+        parsed.append(part.replace("...", "".join(_SPARE[64 - ellipsis_letters :])))
     if not arrow:
-        bare = "".join(p.replace("...", "", 1) for p in parts)
-        right = "".join(sorted(c for c in set(bare) if bare.count(c) == 1))
-        result = "".join(_SPARE[64 - most :]) + right
+        operands_text = "".join(p.replace("...", "", 1) for p in parts)
+        right = "".join(sorted(c for c in set(operands_text) if operands_text.count(c) == 1))
+        result = "".join(_SPARE[64 - free_rank :]) + right
     else:
-        result = right.replace("...", "".join(_SPARE[64 - most :]))
-    unknown = [c for c in result if not any(c in part for part in read)]
+        result = right.replace("...", "".join(_SPARE[64 - free_rank :]))
+    unknown = [c for c in result if not any(c in part for part in parsed)]
     if unknown or len(set(result)) != len(result):
         raise ValueError(f"einsum: the result of {subscripts!r} must name axes of the operands, each once.")
-    return read, result
+    return parsed, result
 
 
-def _once(term: _Term) -> _Term:
+def _take_diagonals(term: _Term) -> _Term:
     """Take the diagonal if a letter occurs twice."""
     letters, x = term
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
-            one = letters.index(letter)
-            two = letters.index(letter, one + 1)
-            if x.shape[one] != x.shape[two]:
-                raise ValueError(f"einsum: {letter!r} is {x.shape[one]} and {x.shape[two]} long.")
-            x = diagonal(x, 0, one, two)
-            letters = letters[:one] + letters[one + 1 : two] + letters[two + 1 :] + letter
+            first_axis = letters.index(letter)
+            second_axis = letters.index(letter, first_axis + 1)
+            if x.shape[first_axis] != x.shape[second_axis]:
+                raise ValueError(f"einsum: {letter!r} is {x.shape[first_axis]} and {x.shape[second_axis]} long.")
+            x = diagonal(x, 0, first_axis, second_axis)
+            letters = letters[:first_axis] + letters[first_axis + 1 : second_axis] + letters[second_axis + 1 :] + letter
     return _Term(letters, x)
 
 
-def _summed(term: _Term, kept: str) -> _Term:
+def _sum_unneeded(term: _Term, needed_letters: str) -> _Term:
     """Sum over the axes that are no longer needed."""
-    gone = tuple(i for i, c in enumerate(term.letters) if c not in kept)
-    if not gone:
+    summed_axes = tuple(i for i, c in enumerate(term.letters) if c not in needed_letters)
+    if not summed_axes:
         return term
-    x = basic_reductions.sum(term.array, axis=gone, dtype=term.array.dtype)
-    return _Term("".join(c for c in term.letters if c in kept), x)
+    x = basic_reductions.sum(term.array, axis=summed_axes, dtype=term.array.dtype)
+    return _Term("".join(c for c in term.letters if c in needed_letters), x)
 
 
-def _ordered(term: _Term, letters: str) -> Array:
-    turned: Array = permute_dims(term.array, tuple(term.letters.index(c) for c in letters))
-    return turned
+def _reorder(term: _Term, letters: str) -> Array:
+    result: Array = permute_dims(term.array, tuple(term.letters.index(c) for c in letters))
+    return result
 
 
-def _product(one: _Term, two: _Term, kept: str, sizes: dict[str, int]) -> _Term:
+def _product(first: _Term, second: _Term, needed_letters: str, sizes: dict[str, int]) -> _Term:
     """Multiply two terms, and sum over the axes that neither the result nor another term needs."""
-    both = [c for c in one.letters if c in two.letters]
-    one, two = _summed(one, kept + "".join(both)), _summed(two, kept + "".join(both))
-    stretched = [c for c in both if one.array.shape[one.letters.index(c)] != two.array.shape[two.letters.index(c)]]
-    batch = "".join(c for c in both if c in kept)
-    gone = "".join(c for c in both if c not in kept)
-    rows = "".join(c for c in one.letters if c not in both)
-    columns = "".join(c for c in two.letters if c not in both)
-    if stretched:  # one of the two has length 1
-        one, two = (_Term(t.letters, _wide(t, stretched, sizes)) for t in (one, two))
-    if not gone:
-        shape_of_one = _ordered(one, batch + rows)
+    shared_letters = [c for c in first.letters if c in second.letters]
+    letters = needed_letters + "".join(shared_letters)
+    first, second = _sum_unneeded(first, letters), _sum_unneeded(second, letters)
+    shapes = [dict(zip(term.letters, term.array.shape, strict=True)) for term in (first, second)]
+    broadcast_letters = [c for c in shared_letters if shapes[0][c] != shapes[1][c]]
+    batch = "".join(c for c in shared_letters if c in needed_letters)
+    summed_letters = "".join(c for c in shared_letters if c not in needed_letters)
+    rows = "".join(c for c in first.letters if c not in shared_letters)
+    columns = "".join(c for c in second.letters if c not in shared_letters)
+    if broadcast_letters:  # one of the two has length 1
+        first, second = (_Term(t.letters, _broadcast_term(t, broadcast_letters, sizes)) for t in (first, second))
+    if not summed_letters:
+        shape_of_one = _reorder(first, batch + rows)
         left = reshape(shape_of_one, (*shape_of_one.shape, *(1,) * len(columns)))
-        right = _ordered(two, batch + columns)
+        right = _reorder(second, batch + columns)
         right = reshape(right, (*right.shape[: len(batch)], *(1,) * len(rows), *right.shape[len(batch) :]))
         return _Term(batch + rows + columns, _MULTIPLY(left, right))
-    long = [math.prod(sizes[c] for c in group) for group in (rows, gone, columns)]
+    lengths = [math.prod(sizes[c] for c in group) for group in (rows, summed_letters, columns)]
     lead = tuple(sizes[c] for c in batch)
-    a = reshape(_ordered(one, batch + rows + gone), (*lead, long[0], long[1]))
-    b = reshape(_ordered(two, batch + gone + columns), (*lead, long[1], long[2]))
-    made = reshape(matmul(a, b), (*lead, *(sizes[c] for c in rows), *(sizes[c] for c in columns)))
-    return _Term(batch + rows + columns, made)
+    a = reshape(_reorder(first, batch + rows + summed_letters), (*lead, lengths[0], lengths[1]))
+    b = reshape(_reorder(second, batch + summed_letters + columns), (*lead, lengths[1], lengths[2]))
+    result = reshape(matmul(a, b), (*lead, *(sizes[c] for c in rows), *(sizes[c] for c in columns)))
+    return _Term(batch + rows + columns, result)
 
 
-def _wide(term: _Term, stretched: list[str], sizes: dict[str, int]) -> Array:
+def _broadcast_term(term: _Term, stretched: list[str], sizes: dict[str, int]) -> Array:
     shape = tuple(sizes[c] if c in stretched else n for c, n in zip(term.letters, term.array.shape, strict=True))
-    wide: Array = broadcast_to(term.array, shape)
-    return wide
+    result: Array = broadcast_to(term.array, shape)
+    return result
 
 
 def _sizes(terms: list[_Term]) -> dict[str, int]:
@@ -149,8 +151,8 @@ def _einsum(subscripts: str, *operands: Any, optimize: bool = True) -> Any:
     return np.einsum(subscripts, *operands, optimize=optimize)
 
 
-def _term_sizes(subscripts: Any, *given: Any) -> Any:
-    *operands, want = given
+def _term_sizes(subscripts: Any, *arguments: Any) -> Any:
+    *operands, want = arguments
     return np.maximum(np.abs(want), np.einsum(subscripts, *(np.abs(o) for o in operands)))
 
 
@@ -182,29 +184,29 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
     """
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: the subscripts come first, as text; got {type(subscripts).__name__}.")
-    given = [as_array("einsum", x) for x in operands]
-    if not given:
+    arrays = [as_array("einsum", x) for x in operands]
+    if not arrays:
         raise ValueError("einsum: needs an operand; got none.")
-    on(given[0].engine, "einsum", *given)
-    dtype = given[0].dtype
-    for x in given[1:]:
-        dtype = common(dtype, x.dtype, "einsum")
-    letters, result = _read(subscripts, [x.ndim for x in given])
-    terms = [_once(_Term(p, converted(x, dtype))) for p, x in zip(letters, given, strict=True)]
+    check_engine(arrays[0].engine, "einsum", *arrays)
+    dtype = arrays[0].dtype
+    for x in arrays[1:]:
+        dtype = promote(dtype, x.dtype, "einsum")
+    letters, result = _read(subscripts, [x.ndim for x in arrays])
+    terms = [_take_diagonals(_Term(p, convert(x, dtype))) for p, x in zip(letters, arrays, strict=True)]
     sizes = _sizes(terms)
     steps = [(0, 1)] * (len(terms) - 1) if not optimize else _path(f"->{result}", terms, sizes)
     for step in steps:
         if len(terms) == 1:
             break
-        chosen = [terms[i] for i in step]
+        pair = [terms[i] for i in step]
         terms = [t for i, t in enumerate(terms) if i not in step]
-        while len(chosen) > 1:
-            kept = result + "".join(t.letters for t in (*terms, *chosen[2:]))
-            chosen = [_product(chosen[0], chosen[1], kept, sizes), *chosen[2:]]
-        terms.append(chosen[0])
-    made = _summed(terms[0], result)
-    found: Array = _ordered(made, result)
-    return found if found.block is not given[0].block else found.copy()
+        while len(pair) > 1:
+            needed = result + "".join(t.letters for t in (*terms, *pair[2:]))
+            pair = [_product(pair[0], pair[1], needed, sizes), *pair[2:]]
+        terms.append(pair[0])
+    out = _sum_unneeded(terms[0], result)
+    reordered: Array = _reorder(out, result)
+    return reordered if reordered.block is not arrays[0].block else reordered.copy()
 
 
 @op("linear", reference=np.kron, dtypes=NUMERIC, numpy=(np.kron,), tolerance={"float32": 0.5},
@@ -225,13 +227,13 @@ def kron(x1: Array, x2: Array, /) -> Array:
     a, b = as_array("kron", x1), as_array("kron", x2)
     rank = max(a.ndim, b.ndim)
     shapes = [(1,) * (rank - x.ndim) + x.shape for x in (a, b)]
-    a = reshape(a, _between(shapes[0], ones_first=False))
-    b = reshape(b, _between(shapes[1], ones_first=True))
-    made: Array = reshape(_MULTIPLY(a, b), tuple(n * m for n, m in zip(*shapes, strict=True)))
-    return made
+    a = reshape(a, _interleave_ones(shapes[0], ones_first=False))
+    b = reshape(b, _interleave_ones(shapes[1], ones_first=True))
+    result: Array = reshape(_MULTIPLY(a, b), tuple(n * m for n, m in zip(*shapes, strict=True)))
+    return result
 
 
-def _between(shape: Iterable[int], *, ones_first: bool) -> tuple[int, ...]:
+def _interleave_ones(shape: Iterable[int], *, ones_first: bool) -> tuple[int, ...]:
     return tuple(m for n in shape for m in ((1, n) if ones_first else (n, 1)))
 
 
@@ -240,12 +242,13 @@ def _products_size(x1: Any, x2: Any, want: Any) -> Any:
     return np.maximum(np.abs(want), 64)  # the size of 80 products of normal numbers, which may cancel
 
 
-def _rounded(name: str) -> dict[str, Any]:
+def _product_options(name: str) -> dict[str, Any]:
     tolerance = {"float32": 40.0, "float16": 0.51, "bfloat16": 0.51}
     return {"numpy": (getattr(np, name),), "tolerance": tolerance, "size": _products_size, "cite": f"NumPy, ``{name}``"}
 
 
-@op("linear", reference=np.dot, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("dot"))
+@op("linear", reference=np.dot, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2,
+    **_product_options("dot"))
 def dot(x1: Array, x2: Array, /) -> Array:
     """Sums of products over the last axis of x1 and the last but one of x2, or a vector's only axis.
 
@@ -253,20 +256,21 @@ def dot(x1: Array, x2: Array, /) -> Array:
     every matrix of x1 with every matrix of x2.
     """
     if np.ndim(x1) == 0 or np.ndim(x2) == 0:
-        made: Array = _MULTIPLY(x1, x2)
+        result: Array = _MULTIPLY(x1, x2)
     elif np.ndim(x1) == 1 or np.ndim(x2) < 3:
-        made = matmul(x1, x2)
+        result = matmul(x1, x2)
     else:
-        made = tensordot(x1, x2, axes=((-1,), (-2,)))
-    return made
+        result = tensordot(x1, x2, axes=((-1,), (-2,)))
+    return result
 
 
-@op("linear", reference=np.inner, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("inner"))
+@op("linear", reference=np.inner, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2,
+    **_product_options("inner"))
 def inner(x1: Array, x2: Array, /) -> Array:
     """Sums of products over the last axes of two arrays; an elementwise product if one is a number."""
     scalar = np.ndim(x1) == 0 or np.ndim(x2) == 0
-    made: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
-    return made
+    result: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
+    return result
 
 
 @op(
@@ -288,5 +292,5 @@ def trace(x: Array, /, offset: int = 0, *, dtype: Any = None, axis1: int = -2, a
     axis1, axis2 : int
         The matrices' rows and columns.
     """
-    found: Array = basic_reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
-    return found
+    result: Array = basic_reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return result

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
-from ...arrays.promotion import common
+from ...arrays.convert import check_engine
+from ...arrays.promotion import promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..launching.product_launch import dot_products, product
 from ..op import ALL, NUMERIC, LeastTraffic, Op, OpRow, op
 from ..planning.axes import axes_of, axis_of
@@ -33,7 +33,7 @@ Shape = tuple[int, ...]
 _TOLERANCE = {"float32": 40, "float16": 0.51, "bfloat16": 0.51}
 
 
-def _terms(x1: Any, x2: Any, want: Any) -> Any:
+def _error_scale(x1: Any, x2: Any, want: Any) -> Any:
     """Return the scale of a product's error: at least the size of 80 products of normal numbers, which may cancel."""
     del x1, x2
     return np.maximum(np.abs(want), 64)
@@ -44,9 +44,9 @@ class Product(Op):
 
     def __metal_traffic__(self, x1: Any, x2: Any, **options: Any) -> LeastTraffic:
         """Return the least bytes that a call must move, and its operations."""
-        moved = super().__metal_traffic__(x1, x2, **options)
-        made = self(x1, x2, **options)
-        return LeastTraffic(moved.bytes, 2 * made.size * x1.shape[options.get("axis", -1)])
+        nbytes = super().__metal_traffic__(x1, x2, **options)
+        result = self(x1, x2, **options)
+        return LeastTraffic(nbytes.bytes, 2 * result.size * x1.shape[options.get("axis", -1)])
 
 
 def _product(**row: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -56,12 +56,12 @@ def _product(**row: Any) -> Callable[[Callable[..., Any]], Op]:
 _MULTIPLY = BY_NAME["multiply"]
 
 
-def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
+def _operands(caller: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     """Convert two arguments to arrays of one engine and of the dtype that they promote to."""
-    a, b = as_array(who, x1), as_array(who, x2)
-    on(a.engine, who, b)
-    dtype = common(a.dtype, b.dtype, who)
-    return converted(a, dtype), converted(b, dtype)
+    a, b = as_array(caller, x1), as_array(caller, x2)
+    check_engine(a.engine, caller, b)
+    dtype = promote(a.dtype, b.dtype, caller)
+    return convert(a, dtype), convert(b, dtype)
 
 
 @_product(
@@ -98,17 +98,17 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     ----------
     Python array API standard 2024.12, ``matmul``.
     """
-    a, b = _taken("matmul", x1, x2)
+    a, b = _operands("matmul", x1, x2)
     for x, name in ((a, "first"), (b, "second")):
         if x.ndim == 0:
             raise ValueError(f"matmul: the {name} array has no axis; it needs one. Pass x1 * x2 for a scalar.")
     rows, columns = a.ndim > 1, b.ndim > 1
-    along = -2 if columns else -1
-    if a.shape[-1] != b.shape[along]:
+    is_contiguous = -2 if columns else -1
+    if a.shape[-1] != b.shape[is_contiguous]:
         second = "last axis but one" if columns else "last axis"
         raise ValueError(
             f"matmul: the last axis of the first array, {a.shape[-1]}, must match the {second} of the second, "
-            f"{b.shape[along]} (shapes {a.shape} and {b.shape})."
+            f"{b.shape[is_contiguous]} (shapes {a.shape} and {b.shape})."
         )
     if not rows and not columns:
         return dot_products(a, b, ())
@@ -117,9 +117,9 @@ def matmul(x1: Array, x2: Array, /) -> Array:
         a = Array(a.block, a.dtype, (1, *a.shape), (0, *a.strides), a.offset)
     if not columns:
         b = Array(b.block, b.dtype, (*b.shape, 1), (*b.strides, 0), b.offset)
-    made = product(a, b, batch)
+    result = product(a, b, batch)
     shape = (*batch, *a.shape[-2:][: int(rows)], *b.shape[-1:][: int(columns)])
-    return Array(made.block, made.dtype, shape, None, 0)
+    return Array(result.block, result.dtype, shape, None, 0)
 
 
 def _vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
@@ -129,7 +129,7 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
 @_product(
     reference=_vecdot,
     tolerance=_TOLERANCE,
-    size=_terms,
+    size=_error_scale,
     dtypes=NUMERIC,
     kernels=("dots.metal", "product.h"),
     numpy=(np.vecdot,) if hasattr(np, "vecdot") else (),
@@ -158,9 +158,9 @@ def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
     ----------
     Python array API standard 2024.12, ``vecdot``.
     """
-    a, b = _taken("vecdot", x1, x2)
-    least = min(a.ndim, b.ndim)
-    number = axis_of("vecdot", axis, least) - least
+    a, b = _operands("vecdot", x1, x2)
+    shortest = min(a.ndim, b.ndim)
+    number = axis_of("vecdot", axis, shortest) - shortest
     if operator.index(axis) >= 0 and a.ndim != b.ndim:
         message = f"vecdot: axis {axis} differs between arrays of {a.ndim} and {b.ndim} axes. Count it from the end."
         raise ValueError(message)
@@ -202,14 +202,14 @@ def outer(x1: Array, x2: Array, /) -> Array:
     ----------
     Python array API standard 2024.12, ``linalg.outer``.
     """
-    a, b = _taken("outer", x1, x2)
+    a, b = _operands("outer", x1, x2)
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"outer: takes two vectors; got shapes {a.shape} and {b.shape}. Pass x.reshape(-1).")
-    made: Array = _MULTIPLY(expand_dims(a, axis=1), b)
-    return made
+    result: Array = _MULTIPLY(expand_dims(a, axis=1), b)
+    return result
 
 
-def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
+def _axis_pairs(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
     """Return the axes to sum over: a number of axes in the middle, or two lists."""
     if not isinstance(axes, Iterable):
         count = operator.index(axes)
@@ -219,18 +219,18 @@ def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
     pair = tuple(axes)
     if len(pair) != 2:
         raise ValueError(f"tensordot: axes is an integer or a pair of axes; got {axes!r}.")
-    one, other = axes_of("tensordot", pair[0], a.ndim), axes_of("tensordot", pair[1], b.ndim)
-    if len(one) != len(other):
+    axes_of_a, axes_of_b = axes_of("tensordot", pair[0], a.ndim), axes_of("tensordot", pair[1], b.ndim)
+    if len(axes_of_a) != len(axes_of_b):
         message = f"tensordot: needs as many axes of the first array as of the second; got {pair[0]} and {pair[1]}."
         raise ValueError(message)
-    return one, other
+    return axes_of_a, axes_of_b
 
 
 @op(
     "linear",
     reference=np.tensordot,
     tolerance=_TOLERANCE,
-    size=_terms,
+    size=_error_scale,
     dtypes=NUMERIC,
     parts=(matmul,),
     numpy=(np.tensordot,),
@@ -258,19 +258,19 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     ----------
     Python array API standard 2024.12, ``tensordot``.
     """
-    a, b = _taken("tensordot", x1, x2)
-    one, other = _paired(a, b, axes)
-    for i, j in zip(one, other, strict=True):
+    a, b = _operands("tensordot", x1, x2)
+    axes_of_a, axes_of_b = _axis_pairs(a, b, axes)
+    for i, j in zip(axes_of_a, axes_of_b, strict=True):
         if a.shape[i] != b.shape[j]:
             raise ValueError(
                 f"tensordot: axis {i} of the first array, {a.shape[i]}, must match axis {j} of the second, "
                 f"{b.shape[j]} (shapes {a.shape} and {b.shape})."
             )
-    left = [d for d in range(a.ndim) if d not in one]
-    right = [d for d in range(b.ndim) if d not in other]
-    m, k, n = (math.prod(x.shape[d] for d in of) for x, of in ((a, left), (a, one), (b, right)))
-    rows = reshape(permute_dims(a, (*left, *one)), (m, k))
-    columns = reshape(permute_dims(b, (*other, *right)), (k, n))
-    shape = (*(a.shape[d] for d in left), *(b.shape[d] for d in right))
-    made: Array = reshape(product(rows, columns, ()), shape)
-    return made
+    rest_of_a = [d for d in range(a.ndim) if d not in axes_of_a]
+    rest_of_b = [d for d in range(b.ndim) if d not in axes_of_b]
+    m, k, n = (math.prod(x.shape[d] for d in of) for x, of in ((a, rest_of_a), (a, axes_of_a), (b, rest_of_b)))
+    rows = reshape(permute_dims(a, (*rest_of_a, *axes_of_a)), (m, k))
+    columns = reshape(permute_dims(b, (*axes_of_b, *rest_of_b)), (k, n))
+    shape = (*(a.shape[d] for d in rest_of_a), *(b.shape[d] for d in rest_of_b))
+    result: Array = reshape(product(rows, columns, ()), shape)
+    return result

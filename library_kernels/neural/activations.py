@@ -105,5 +105,5 @@ def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Arr
     """
     if approximate not in {"none", "tanh"}:
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh'; got {approximate!r}.")
-    made: Array = (_EXACT if approximate == "none" else _TANH)(x, out=out)
-    return made
+    result: Array = (_EXACT if approximate == "none" else _TANH)(x, out=out)
+    return result

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common, is_float
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import is_float, promote
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
-from ..launching.attention_launch import attended
-from ..launching.copying import as_array, contiguous, converted, copied, fill_with
+from ..launching.attention_launch import attend
+from ..launching.copying import as_array, contiguous_copy, convert, fill_with, make_contiguous
 from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, LeastTraffic, Op, OpRow, op
 from ..planning.elementwise_plan import broadcast
@@ -38,9 +38,9 @@ class _Attention(Op):
 
     def __metal_traffic__(self, query: Any, key: Any, value: Any, **options: Any) -> LeastTraffic:
         """Return the least bytes that a call must move, and its operations."""
-        moved = super().__metal_traffic__(query, key, value, **options)
+        nbytes = super().__metal_traffic__(query, key, value, **options)
         scores = math.prod(query.shape[:-1]) * key.shape[-2]
-        return LeastTraffic(moved.bytes, 2 * scores * (key.shape[-1] + value.shape[-1]))
+        return LeastTraffic(nbytes.bytes, 2 * scores * (key.shape[-1] + value.shape[-1]))
 
 
 def _reference(q: Any, k: Any, v: Any, attn_mask: Any = None, *, is_causal: bool = False, scale: float | None = None,
@@ -58,9 +58,9 @@ def _reference(q: Any, k: Any, v: Any, attn_mask: Any = None, *, is_causal: bool
     return np.where(total == 0, 0, e / np.where(total == 0, 1, total)) @ v
 
 
-def _size(*given: Any) -> Any:
+def _size(*arguments: Any) -> Any:
     """Return the scale of an error: the size of the values."""
-    return np.maximum(np.abs(given[-1]), np.abs(given[2]).max(initial=1.0))
+    return np.maximum(np.abs(arguments[-1]), np.abs(arguments[2]).max(initial=1.0))
 
 
 def _row(**row: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -103,67 +103,69 @@ def scaled_dot_product_attention(
     ValueError
         For shapes that do not fit.
     """
-    who = "scaled_dot_product_attention"
-    q, k, v = (as_array(who, x) for x in (query, key, value))
-    on(q.engine, who, k, v)
-    dtype = common(common(q.dtype, k.dtype, who), v.dtype, who)
+    caller = "scaled_dot_product_attention"
+    q, k, v = (as_array(caller, x) for x in (query, key, value))
+    check_engine(q.engine, caller, k, v)
+    dtype = promote(promote(q.dtype, k.dtype, caller), v.dtype, caller)
     if not is_float(dtype):
-        raise TypeError(f"{who}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
+        raise TypeError(f"{caller}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"{who}: needs (…, L, E), (…, S, E) and (…, S, V); got {q.shape}, {k.shape} and {v.shape}.")
+        raise ValueError(f"{caller}: needs (…, L, E), (…, S, E) and (…, S, V); got {q.shape}, {k.shape} and {v.shape}.")
     if enable_gqa and (min(q.ndim, k.ndim, v.ndim) < 3 or k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]):
-        raise ValueError(f"{who}: {q.shape} cannot share the heads of {k.shape} and {v.shape}: the third axis from the "
-                         "end must be a multiple.")  # fmt: skip
+        raise ValueError(f"{caller}: {q.shape} cannot share the heads of {k.shape} and {v.shape}: the third axis from "
+                         "the end must be a multiple.")  # fmt: skip
     share = q.shape[-3] // k.shape[-3] if enable_gqa else 1
-    lead = broadcast(who, [q.shape[:-2], _repeated(k.shape[:-2], share), _repeated(v.shape[:-2], share)])
-    own = _repeated(lead, -share)
-    q, k, v = (_laid(converted(x, dtype), a) for x, a in ((q, lead), (k, own), (v, own)))
-    mask = None if attn_mask is None else _additive(who, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
-    by = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    lead = broadcast(caller, [q.shape[:-2], _scale_heads(k.shape[:-2], share), _scale_heads(v.shape[:-2], share)])
+    shared_lead = _scale_heads(lead, -share)
+    q, k, v = (_laid_out_as(convert(x, dtype), a) for x, a in ((q, lead), (k, shared_lead), (v, shared_lead)))
+    mask = None if attn_mask is None else _additive_mask(caller, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     if 0 in (*lead, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]):
         return fill_with(empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine), 0)
-    found = attended(q, k, v, mask, share=share, causal=is_causal, scale=by)
-    return _composed(q, k, v, mask, share, by, causal=is_causal) if found is None else found
+    fused_result = attend(q, k, v, mask, share=share, causal=is_causal, scale=factor)
+    return _attend_by_ops(q, k, v, mask, share, factor, causal=is_causal) if fused_result is None else fused_result
 
 
-def _repeated(lead: tuple[int, ...], share: int) -> tuple[int, ...]:
+def _scale_heads(lead: tuple[int, ...], share: int) -> tuple[int, ...]:
     """Return leading axes with the number of heads multiplied, or divided if the factor is negative."""
     if share in {1, -1}:
         return lead
     return (*lead[:-1], lead[-1] * share if share > 0 else lead[-1] // -share)
 
 
-def _laid(x: Array, lead: tuple[int, ...]) -> Array:
-    return contiguous(x) if x.shape[:-2] == lead else copied(x, (*lead, *x.shape[-2:]))
+def _laid_out_as(x: Array, lead: tuple[int, ...]) -> Array:
+    return make_contiguous(x) if x.shape[:-2] == lead else contiguous_copy(x, (*lead, *x.shape[-2:]))
 
 
-def _additive(who: str, given: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
+def _additive_mask(caller: str, value: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
     """Return a mask as float32 numbers to add: (L, S), or one for each head."""
-    mask = as_array(who, given)
-    on(q.engine, who, mask)
+    mask = as_array(caller, value)
+    check_engine(q.engine, caller, mask)
     if mask.dtype == np.bool_:
         mask = BY_NAME["where"](mask, asarray(np.float32(0), device=q.device), -math.inf)
     elif not is_float(mask.dtype):
-        raise TypeError(f"{who}: attn_mask is bool or floats; got {mask.dtype}.")
-    mask = converted(mask, _FLOAT)
+        raise TypeError(f"{caller}: attn_mask is bool or floats; got {mask.dtype}.")
+    mask = convert(mask, _FLOAT)
     if mask.ndim <= 2:
-        return copied(broadcast_to(mask, last))
-    return copied(broadcast_to(mask, (*lead, *last)))
+        return contiguous_copy(broadcast_to(mask, last))
+    return contiguous_copy(broadcast_to(mask, (*lead, *last)))
 
 
-def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scale: float, *, causal: bool) -> Array:
+def _attend_by_ops(
+    q: Array, k: Array, v: Array, mask: Array | None, share: int, scale: float, *, causal: bool
+) -> Array:
     dtype = q.dtype
-    q, k, v = (converted(x, _FLOAT) for x in (q, k, v))
+    q, k, v = (convert(x, _FLOAT) for x in (q, k, v))
     if share > 1:
-        wide = [broadcast_to(x[..., None, :, :], (*x.shape[:-2], share, *x.shape[-2:])) for x in (k, v)]
-        k, v = (x.reshape((*q.shape[:-2], *x.shape[-2:])) for x in wide)
+        repeated_kv = [broadcast_to(x[..., None, :, :], (*x.shape[:-2], share, *x.shape[-2:])) for x in (k, v)]
+        k, v = (x.reshape((*q.shape[:-2], *x.shape[-2:])) for x in repeated_kv)
     scores = matmul(q, k.mT) * scale
     if causal:
-        seen = asarray(np.tri(*scores.shape[-2:], dtype=np.bool_), device=q.device)
-        scores = BY_NAME["where"](seen, scores, -math.inf)
+        visible = asarray(np.tri(*scores.shape[-2:], dtype=np.bool_), device=q.device)
+        scores = BY_NAME["where"](visible, scores, -math.inf)
     shares = softmax(scores if mask is None else scores + mask)
     shares = BY_NAME["where"](_ISNAN(shares), 0.0, shares) if mask is not None else shares
-    return converted(matmul(shares, v), dtype)
+    return convert(matmul(shares, v), dtype)
 
 
 # ---- Rotary position embedding ---------------------------------------------------------------------------------------
@@ -174,14 +176,14 @@ _TURN = Elementwise(
 )
 
 
-def _roped(x: Any, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Any:
+def _rope_reference(x: Any, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Any:
     half = x.shape[-1] // 2
     angles = (np.arange(x.shape[-2]) + offset)[:, None] * base ** (-np.arange(half) / max(half, 1))
     c, s = np.cos(angles), np.sin(angles)
     out = np.empty_like(x)
-    one, two = _halves(interleaved, half)
-    out[..., one] = x[..., one] * c - x[..., two] * s
-    out[..., two] = x[..., two] * c + x[..., one] * s
+    first, second = _halves(interleaved, half)
+    out[..., first] = x[..., first] * c - x[..., second] * s
+    out[..., second] = x[..., second] * c + x[..., first] * s
     return out
 
 
@@ -197,8 +199,8 @@ def _angles(length: int, half: int, base: float, offset: int, dtype: str, device
     return c, s, -s
 
 
-@op("elementwise", reference=_roped, dtypes=FLOATS, parts=(_TURN,), flops=3, cite="J. Su et al., RoFormer, 2021",
-    tolerance={"float32": 2.0, "float16": 1.6, "bfloat16": 1.6},
+@op("elementwise", reference=_rope_reference, dtypes=FLOATS, parts=(_TURN,), flops=3,
+    cite="J. Su et al., RoFormer, 2021", tolerance={"float32": 2.0, "float16": 1.6, "bfloat16": 1.6},
     size=lambda x, want: np.maximum(np.abs(want), np.abs(x).max(initial=0.0)))  # fmt: skip
 def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Array:
     """Rotate pairs of numbers by angles that grow with their row: rotary position embedding.
@@ -231,8 +233,8 @@ def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bo
     half = x.shape[-1] // 2
     out = empty(x.shape, x.dtype, x.engine)
     if out.size:
-        c, s, back = _angles(x.shape[-2], half, float(base), int(offset), x.dtype.name, x.device)
-        one, two = _halves(interleaved, half)
-        _TURN(x[..., one], x[..., two], c, s, out=out[..., one])
-        _TURN(x[..., two], x[..., one], c, back, out=out[..., two])
+        c, s, negated = _angles(x.shape[-2], half, float(base), int(offset), x.dtype.name, x.device)
+        first, second = _halves(interleaved, half)
+        _TURN(x[..., first], x[..., second], c, s, out=out[..., first])
+        _TURN(x[..., second], x[..., first], c, negated, out=out[..., second])
     return out

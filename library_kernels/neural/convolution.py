@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
-from ...arrays.promotion import common, is_float
+from ...arrays.convert import check_engine
+from ...arrays.promotion import is_float, promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.convolution_launch import by_channels, convolved, multiplied
-from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
+from ..launching.convolution_launch import convolve, convolve_by_channels, convolve_by_product
+from ..launching.copying import as_array, contiguous_copy, convert, copy_into, fill_with, make_contiguous
 from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..planning.convolution_plan import Windows
 from ..planning.device import device_of
 
-__all__ = ["conv1d", "conv2d", "padded", "tuple_of", "windows"]
+__all__ = ["conv1d", "conv2d", "pad_edges", "tuple_of", "windows"]
 
 Shape = tuple[int, ...]
 
@@ -36,23 +36,23 @@ class _Convolution(Op):
 
     def __metal_traffic__(self, x: Any, weight: Any, *rest: Any, **options: Any) -> LeastTraffic:
         """Return the least bytes that a call must move, and its operations."""
-        moved = super().__metal_traffic__(x, weight, *rest, **options)
-        made = self(x, weight, *rest, **options)
-        return LeastTraffic(moved.bytes, 2 * made.size * math.prod(weight.shape[1:]))
+        nbytes = super().__metal_traffic__(x, weight, *rest, **options)
+        result = self(x, weight, *rest, **options)
+        return LeastTraffic(nbytes.bytes, 2 * result.size * math.prod(weight.shape[1:]))
 
 
-def tuple_of(who: str, name: str, given: Any, count: int, *, least: int) -> Shape:
+def tuple_of(caller: str, name: str, value: Any, count: int, *, smallest: int) -> Shape:
     """Return one integer for each axis, from one or several."""
-    values = tuple(given) if isinstance(given, Iterable) else (given,) * count
+    values = tuple(value) if isinstance(value, Iterable) else (value,) * count
     if len(values) == 1:
         values *= count
-    found = tuple(operator.index(v) for v in values)
-    if len(found) != count or any(v < least for v in found):
-        raise ValueError(f"{who}: {name} must be {count} integers, {least} or more; got {given}.")
-    return found
+    result = tuple(operator.index(v) for v in values)
+    if len(result) != count or any(v < smallest for v in result):
+        raise ValueError(f"{caller}: {name} must be {count} integers, {smallest} or more; got {value}.")
+    return result
 
 
-def padded(x: Array, padding: Sequence[tuple[int, int]], value: float) -> Array:
+def pad_edges(x: Array, padding: Sequence[tuple[int, int]], value: float) -> Array:
     """Return the array padded with a number along its last axes."""
     if not any(map(any, padding)):
         return x
@@ -69,101 +69,105 @@ def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
     count = len(size)
     shape, strides = x.shape[-count:], x.strides[-count:]
     places = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
-    within = tuple(t * d for t, d in zip(strides, dilation, strict=True))
-    between = tuple(t * s for t, s in zip(strides, stride, strict=True))
+    window_axes = tuple(t * d for t, d in zip(strides, dilation, strict=True))
+    place_axes = tuple(t * s for t, s in zip(strides, stride, strict=True))
     lead = x.ndim - count
-    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), (*x.strides[:lead], *within, *between), x.offset)
+    strides = (*x.strides[:lead], *window_axes, *place_axes)
+    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), strides, x.offset)
 
 
-def _edges(who: str, padding: Any, size: Shape, stride: Shape, dilation: Shape) -> tuple[tuple[int, int], ...]:
+def _padding_widths(
+    caller: str, padding: Any, size: Shape, stride: Shape, dilation: Shape
+) -> tuple[tuple[int, int], ...]:
     """Return the padding before and after each axis."""
     if padding == "valid":
         return ((0, 0),) * len(size)
     if padding == "same":
         if any(s != 1 for s in stride):
-            raise ValueError(f"{who}: padding='same' needs stride=1; got {stride}.")
-        whole = [d * (k - 1) for k, d in zip(size, dilation, strict=True)]
-        return tuple((w // 2, w - w // 2) for w in whole)
-    return tuple((p, p) for p in tuple_of(who, "padding", padding, len(size), least=0))
+            raise ValueError(f"{caller}: padding='same' needs stride=1; got {stride}.")
+        total = [d * (k - 1) for k, d in zip(size, dilation, strict=True)]
+        return tuple((w // 2, w - w // 2) for w in total)
+    return tuple((p, p) for p in tuple_of(caller, "padding", padding, len(size), smallest=0))
 
 
-def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
-    who: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
+    caller: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Array:
-    given = [as_array(who, a) for a in (x, weight, *(() if bias is None else (bias,)))]
-    on(given[0].engine, who, *given)
-    dtype = given[0].dtype
-    for a in given[1:]:
-        dtype = common(dtype, a.dtype, who)
+    arrays = [as_array(caller, a) for a in (x, weight, *(() if bias is None else (bias,)))]
+    check_engine(arrays[0].engine, caller, *arrays)
+    dtype = arrays[0].dtype
+    for a in arrays[1:]:
+        dtype = promote(dtype, a.dtype, caller)
     if not is_float(dtype):
-        raise TypeError(f"{who}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
-    x, weight, *rest = (converted(a, dtype) for a in given)
-    alone = x.ndim == axes + 1
-    x = x[None] if alone else x
+        raise TypeError(f"{caller}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
+    x, weight, *rest = (convert(a, dtype) for a in arrays)
+    is_single = x.ndim == axes + 1
+    x = x[None] if is_single else x
     groups = operator.index(groups)
     if x.ndim != axes + 2 or weight.ndim != axes + 2:
-        raise ValueError(f"{who}: needs x (N, C, …) and weight (O, C / groups, …) with {axes} more axes each; got "
-                         f"{given[0].shape} and {weight.shape}.")  # fmt: skip
-    outputs, own = weight.shape[:2]
-    if groups < 1 or own * groups != x.shape[1] or outputs % groups:
-        raise ValueError(f"{who}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
+        raise ValueError(f"{caller}: needs x (N, C, …) and weight (O, C / groups, …) with {axes} more axes each; got "
+                         f"{arrays[0].shape} and {weight.shape}.")  # fmt: skip
+    outputs, channels = weight.shape[:2]
+    if groups < 1 or channels * groups != x.shape[1] or outputs % groups:
+        raise ValueError(f"{caller}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
     if rest and rest[0].shape != (outputs,):
-        raise ValueError(f"{who}: bias must have shape ({outputs},); got {rest[0].shape}.")
+        raise ValueError(f"{caller}: bias must have shape ({outputs},); got {rest[0].shape}.")
     size = weight.shape[2:]
-    steps, apart = (tuple_of(who, n, v, axes, least=1) for n, v in (("stride", stride), ("dilation", dilation)))
-    over = Windows(size, steps, apart, _edges(who, padding, size, steps, apart))
-    room = tuple(n + sum(p) for n, p in zip(x.shape[2:], over.padding, strict=True))
-    reach = tuple(d * (k - 1) + 1 for k, d in zip(size, apart, strict=True))
+    options = (("stride", stride), ("dilation", dilation))
+    steps, dilations = (tuple_of(caller, n, v, axes, smallest=1) for n, v in options)
+    window = Windows(size, steps, dilations, _padding_widths(caller, padding, size, steps, dilations))
+    room = tuple(n + sum(p) for n, p in zip(x.shape[2:], window.padding, strict=True))
+    reach = tuple(d * (k - 1) + 1 for k, d in zip(size, dilations, strict=True))
     if any(n < r for n, r in zip(room, reach, strict=True)):
-        raise ValueError(f"{who}: a window of {reach} does not fit into {room}, which is padded already.")
+        raise ValueError(f"{caller}: a window of {reach} does not fit into {room}, which is padded already.")
     bias = rest[0] if rest else None
-    made = None
+    result = None
     if 0 not in weight.shape and 0 not in x.shape:
         if not device_of(x.engine.caps).tile_places:
-            made = convolved(x, weight, bias, over, groups)
-        elif own == 1 and groups > 1:
-            made = by_channels(x, weight, bias, over, groups)
-    if made is None:
-        made = _multiplied(x, weight, over, groups)
+            result = convolve(x, weight, bias, window, groups)
+        elif channels == 1 and groups > 1:
+            result = convolve_by_channels(x, weight, bias, window, groups)
+    if result is None:
+        result = _multiply_in_place(x, weight, window, groups)
         if bias is not None:
-            made = BY_NAME["add"](made, bias.reshape((-1, *(1,) * axes)), out=made)
-    return made[0] if alone else made
+            result = BY_NAME["add"](result, bias.reshape((-1, *(1,) * axes)), out=result)
+    return result[0] if is_single else result
 
 
-def _multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array:
+def _multiply_in_place(x: Array, weight: Array, window: Windows, groups: int) -> Array:
     """Multiply the weights with the windows, on a GPU in place in the images if possible."""
     tiles = device_of(x.engine.caps).tile_places
-    made = None
-    if tiles and math.prod(over.size) > 1 and 0 not in weight.shape and 0 not in x.shape:
-        made = multiplied(x, weight, over, groups)
-    return _product(padded(x, over.padding, 0.0), weight, over, groups) if made is None else made
+    result = None
+    if tiles and math.prod(window.size) > 1 and 0 not in weight.shape and 0 not in x.shape:
+        result = convolve_by_product(x, weight, window, groups)
+    return _multiply_windows(pad_edges(x, window.padding, 0.0), weight, window, groups) if result is None else result
 
 
-def _product(x: Array, weight: Array, over: Windows, groups: int) -> Array:
+def _multiply_windows(x: Array, weight: Array, window: Windows, groups: int) -> Array:
     """Multiply the weights with the windows, part of the batch at a time if their copy would be large."""
-    count = len(over.size)
-    batch, outputs, own = x.shape[0], *weight.shape[:2]
-    split = x if x.contiguous else copied(x)
-    split = split.reshape((batch, groups, own, *x.shape[2:]))
-    seen = windows(split, over.size, over.stride, over.dilation)
-    places = seen.shape[-count:]
-    terms, across = own * math.prod(over.size), math.prod(places)
-    rows = contiguous(weight).reshape((groups, outputs // groups, terms))
+    count = len(window.size)
+    batch, outputs, channels = x.shape[0], *weight.shape[:2]
+    groups_of_x = x if x.contiguous else contiguous_copy(x)
+    groups_of_x = groups_of_x.reshape((batch, groups, channels, *x.shape[2:]))
+    view = windows(groups_of_x, window.size, window.stride, window.dilation)
+    places = view.shape[-count:]
+    terms, columns_axes = channels * math.prod(window.size), math.prod(places)
+    rows = make_contiguous(weight).reshape((groups, outputs // groups, terms))
     out = empty((batch, outputs, *places), x.dtype, x.engine)
     if not out.size:
         return out
     if not terms:
         return fill_with(out, 0)
-    if math.prod(over.size) == 1 and places == x.shape[2:]:
-        return matmul(rows, split.reshape((batch, groups, own, across))).reshape(out.shape)  # type: ignore[no-any-return]
-    step = max(1, _MOST // max(groups * terms * across * x.itemsize, 1))
+    if math.prod(window.size) == 1 and places == x.shape[2:]:
+        return matmul(rows, groups_of_x.reshape((batch, groups, channels, columns_axes))).reshape(out.shape)  # type: ignore[no-any-return]
+    step = max(1, _MOST // max(groups * terms * columns_axes * x.itemsize, 1))
     for first in range(0, batch, step):
-        part = seen[first : first + step]
-        columns = copied(part).reshape((part.shape[0], groups, terms, across))
-        made = matmul(rows, columns).reshape((part.shape[0], outputs, *places))
+        part = view[first : first + step]
+        columns = contiguous_copy(part).reshape((part.shape[0], groups, terms, columns_axes))
+        result = matmul(rows, columns).reshape((part.shape[0], outputs, *places))
         if step >= batch:
-            return made  # type: ignore[no-any-return]
-        copy_into(out[first : first + step], made)
+            return result  # type: ignore[no-any-return]
+        copy_into(out[first : first + step], result)
     return out
 
 
@@ -176,22 +180,24 @@ def _reference(x: Any, weight: Any, bias: Any = None, *, stride: Any = 1, paddin
     axes = weight.ndim - 2
     if x.ndim == axes + 1:
         return _reference(x[None], weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)[0]
-    step, wide = (np.broadcast_to(v, axes) for v in (stride, dilation))
+    step, dilations = (np.broadcast_to(v, axes) for v in (stride, dilation))
     if padding == "same":
-        pads = [(d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2) for k, d in zip(weight.shape[2:], wide, strict=True)]
+        totals = [d * (k - 1) for k, d in zip(weight.shape[2:], dilations, strict=True)]
+        pads = [(total // 2, total - total // 2) for total in totals]
     else:
         pads = [(p, p) for p in np.broadcast_to(0 if padding == "valid" else padding, axes)]
     x = np.pad(x, [(0, 0), (0, 0), *pads])
-    each_axis = zip(x.shape[2:], weight.shape[2:], step, wide, strict=True)
+    each_axis = zip(x.shape[2:], weight.shape[2:], step, dilations, strict=True)
     places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in each_axis]
-    own, each = weight.shape[1], weight.shape[0] // groups
+    channels, each = weight.shape[1], weight.shape[0] // groups
     out = np.zeros((x.shape[0], weight.shape[0], *places))
-    for at in np.ndindex(*weight.shape[2:]):
-        cut = tuple(slice(i * d, i * d + s * (n - 1) + 1, s) for i, d, s, n in zip(at, wide, step, places, strict=True))
-        part = x[(slice(None), slice(None), *cut)]
+    for position in np.ndindex(*weight.shape[2:]):
+        along_axes = zip(position, dilations, step, places, strict=True)
+        slices = tuple(slice(i * d, i * d + s * (n - 1) + 1, s) for i, d, s, n in along_axes)
+        part = x[(slice(None), slice(None), *slices)]
         for g in range(groups):
-            inputs = part[:, g * own : (g + 1) * own]
-            rows = weight[(slice(g * each, (g + 1) * each), slice(None), *at)]
+            inputs = part[:, g * channels : (g + 1) * channels]
+            rows = weight[(slice(g * each, (g + 1) * each), slice(None), *position)]
             out[:, g * each : (g + 1) * each] += np.einsum("oc,nc...->no...", rows, inputs)
     return out + (0 if bias is None else bias.reshape((-1, *(1,) * axes)))
 
@@ -237,7 +243,7 @@ def conv2d(
     ValueError
         For shapes that do not fit, or if a window is larger than the padded image.
     """
-    return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
 @_row("conv1d")
@@ -246,4 +252,4 @@ def conv1d(
     groups: int = 1,
 ) -> Array:  # fmt: skip
     """Like `conv2d`, over one axis: x (N, C, L) or (C, L), weight (O, C / groups, l)."""
-    return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)

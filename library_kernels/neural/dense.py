@@ -21,8 +21,8 @@ def _linear(x: Any, weight: Any, bias: Any = 0) -> Any:
     return x @ weight.T + bias
 
 
-def _size(x: Any, weight: Any, *given: Any) -> Any:
-    return np.maximum(np.abs(given[-1]), np.abs(x) @ np.abs(weight).T)
+def _size(x: Any, weight: Any, *arguments: Any) -> Any:
+    return np.maximum(np.abs(arguments[-1]), np.abs(x) @ np.abs(weight).T)
 
 
 @op("linear", reference=_linear, dtypes=FLOATS, kernels=("matmul.metal",), flops=2, cite="PyTorch, ``linear``",
@@ -52,7 +52,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, /) -> Array:
             f"linear: weight must be (N, K) for an x of (…, K); got weight {weight.shape}, x {x.shape}. "
             "Pass weight.T if it is (K, N)."
         )
-    made: Array = matmul(x, weight.T)
+    result: Array = matmul(x, weight.T)
     if bias is None:
-        return made
-    return _ADD(made, bias, out=made if getattr(bias, "dtype", None) == made.dtype else None)  # type: ignore[no-any-return]
+        return result
+    return _ADD(result, bias, out=result if getattr(bias, "dtype", None) == result.dtype else None)  # type: ignore[no-any-return]

@@ -42,6 +42,6 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
         return x
     if not is_float(x.dtype):
         raise TypeError(f"dropout: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
-    drawn = (generator or randoms.default_generator()).random(x.shape).to_device(x.device)
-    made: Array = BY_NAME["where"](drawn >= p, x * (1 / (1 - p) if p < 1 else 0.0), 0.0)
-    return made
+    uniform = (generator or randoms.default_generator()).random(x.shape).to_device(x.device)
+    result: Array = BY_NAME["where"](uniform >= p, x * (1 / (1 - p) if p < 1 else 0.0), 0.0)
+    return result

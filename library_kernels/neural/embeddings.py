@@ -12,7 +12,7 @@ from ...arrays.promotion import is_integer
 from ..creation.spaced_numbers import arange
 from ..elementwise.by_name import BY_NAME
 from ..indexing.take_and_put import take
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import INTEGERS, op
 from ..reductions import basic_reductions
 
@@ -80,5 +80,5 @@ def one_hot(x: Array, /, num_classes: int = -1) -> Array:
         if low < 0 or high >= count:
             raise ValueError(f"one_hot: numbers from {low} to {high} have no place among {count} classes.")
     places = arange(count, device=x.device)
-    made: Array = BY_NAME["equal"](converted(x, np.dtype(np.int64))[..., None], places)
-    return made.astype(np.int64)
+    result: Array = BY_NAME["equal"](convert(x, np.dtype(np.int64))[..., None], places)
+    return result.astype(np.int64)

@@ -61,18 +61,18 @@ def glu(x: Array, /, axis: int = -1) -> Array:
         For an odd length.
     """
     x = as_array("glu", x)
-    at = axis_of("glu", axis, x.ndim)
-    half, odd = divmod(x.shape[at], 2)
-    if odd:
-        raise ValueError(f"glu: axis {axis} must have an even length; got {x.shape[at]}.")
-    lead = (slice(None),) * at
-    made: Array = _GATED(x[(*lead, slice(None, half), ...)], x[(*lead, slice(half, None), ...)])
-    return made
+    axis_index = axis_of("glu", axis, x.ndim)
+    half, is_odd = divmod(x.shape[axis_index], 2)
+    if is_odd:
+        raise ValueError(f"glu: axis {axis} must have an even length; got {x.shape[axis_index]}.")
+    lead = (slice(None),) * axis_index
+    result: Array = _GATED(x[(*lead, slice(None, half), ...)], x[(*lead, slice(half, None), ...)])
+    return result
 
 
 def _prelu(x: Any, weight: Any) -> Any:
-    wide = weight.reshape((-1, *(1,) * (x.ndim - 2))) if weight.size > 1 and x.ndim > 1 else weight.reshape(-1)
-    return np.where(x > 0, x, x * wide)
+    shape = weight.reshape((-1, *(1,) * (x.ndim - 2))) if weight.size > 1 and x.ndim > 1 else weight.reshape(-1)
+    return np.where(x > 0, x, x * shape)
 
 
 @op("activation", reference=_prelu, dtypes=ALL, parts=(_SLOPED,), flops=2, cite="K. He et al., 2015; PyTorch, ``prelu``",
@@ -94,6 +94,6 @@ def prelu(x: Array, weight: Array, /) -> Array:
     channels = x.shape[1] if x.ndim > 1 else 1
     if weight.size not in {1, channels}:
         raise ValueError(f"prelu: needs 1 weight or {channels}, one for each channel; got {weight.size}.")
-    wide = (-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 else ()
-    made: Array = _SLOPED(x, weight.reshape(wide))
-    return made
+    shape = (-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 else ()
+    result: Array = _SLOPED(x, weight.reshape(shape))
+    return result

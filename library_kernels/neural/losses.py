@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import floating, is_integer
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import floating_dtype, is_integer
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
 from ..indexing.take_and_put import take, take_along_axis
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import FLOATS, Op, op
 from ..reductions import basic_reductions
 from ..statistics import moments
@@ -80,23 +80,25 @@ _LOGITS = Elementwise(
 _DIVERGENCE = Elementwise(_two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN"), _info(_divergence))
 
 
-def _reduced(who: str, loss: Array, reduction: str) -> Array:
+def _reduce_loss(caller: str, loss: Array, reduction: str) -> Array:
     if reduction not in {"mean", "sum", "none"}:
-        raise ValueError(f"{who}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
-    made: Array = loss if reduction == "none" else {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
-    return made
+        raise ValueError(f"{caller}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
+    if reduction == "none":
+        return loss
+    result: Array = {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
+    return result
 
 
-def _host(loss: Any, reduction: str) -> Any:
+def _host_reduction(loss: Any, reduction: str) -> Any:
     return loss if reduction == "none" else np.asarray(loss.mean() if reduction == "mean" else loss.sum())
 
 
-def _elementwise(who: str, row: Elementwise, x: Any, target: Any, reduction: str, **options: Any) -> Array:
-    x = as_array(who, x)
-    target = as_array(who, target)
+def _elementwise(caller: str, row: Elementwise, x: Any, target: Any, reduction: str, **options: Any) -> Array:
+    x = as_array(caller, x)
+    target = as_array(caller, target)
     if x.shape != target.shape:
-        raise ValueError(f"{who}: input and target must have one shape; got {x.shape} and {target.shape}.")
-    return _reduced(who, row(x, target, **options), reduction)
+        raise ValueError(f"{caller}: input and target must have one shape; got {x.shape} and {target.shape}.")
+    return _reduce_loss(caller, row(x, target, **options), reduction)
 
 
 def _size(x: Any, target: Any, *rest: Any) -> Any:
@@ -106,11 +108,11 @@ def _size(x: Any, target: Any, *rest: Any) -> Any:
 
 
 def _row(reference: Callable[..., Any], name: str, row: Elementwise) -> Callable[[Callable[..., Any]], Op]:
-    def wide(x: Any, target: Any, reduction: str = "mean", **options: Any) -> Any:
-        return _host(reference(x, target, **options), reduction)
+    def full_reference(x: Any, target: Any, reduction: str = "mean", **options: Any) -> Any:
+        return _host_reduction(reference(x, target, **options), reduction)
 
-    return op("neural", reference=wide, dtypes=FLOATS, parts=(row,), kernels=("reduce.metal",), flops=4, size=_size,
-              tolerance=_TOLERANCE, cite=f"PyTorch, ``{name}``")  # fmt: skip
+    return op("neural", reference=full_reference, dtypes=FLOATS, parts=(row,), kernels=("reduce.metal",), flops=4,
+              size=_size, tolerance=_TOLERANCE, cite=f"PyTorch, ``{name}``")  # fmt: skip
 
 
 @_row(lambda x, y: (x - y) ** 2, "mse_loss", _SQUARES)
@@ -177,37 +179,37 @@ def kl_div(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
 # ---- Classes ---------------------------------------------------------------------------------------------------------
 
 
-def _picked(
-    who: str, logs: Array, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
+def _pick_classes(
+    caller: str, logs: Array, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
 ) -> Array:
     """Return the negative logarithms at the targets' indices, each times its class's weight."""
-    places = as_array(who, target)
+    places = as_array(caller, target)
     if not is_integer(places.dtype) or logs.ndim < 1:
-        raise TypeError(f"{who}: targets are the numbers of classes; got {places.dtype}.")
+        raise TypeError(f"{caller}: targets are the numbers of classes; got {places.dtype}.")
     axis = 0 if logs.ndim == 1 else 1
     if places.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
-        wanted = logs.shape[:axis] + logs.shape[axis + 1 :]
-        raise ValueError(f"{who}: target must have shape {wanted}; got {places.shape}.")
-    places = converted(places, np.dtype(np.int64))
-    counted = places != ignore_index
-    safe = _WHERE(counted, places, 0)
-    wide = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
-    own = take_along_axis(logs, wide, axis=axis).reshape(safe.shape)
-    weights = None if weight is None else converted(as_array(who, weight), logs.dtype)
+        class_index = logs.shape[:axis] + logs.shape[axis + 1 :]
+        raise ValueError(f"{caller}: target must have shape {class_index}; got {places.shape}.")
+    places = convert(places, np.dtype(np.int64))
+    is_counted = places != ignore_index
+    safe = _WHERE(is_counted, places, 0)
+    broadcast = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
+    own_weight = take_along_axis(logs, broadcast, axis=axis).reshape(safe.shape)
+    weights = None if weight is None else convert(as_array(caller, weight), logs.dtype)
     if weights is not None:
-        on(logs.engine, who, weights)
+        check_engine(logs.engine, caller, weights)
         if weights.shape != (logs.shape[axis],):
-            raise ValueError(f"{who}: weight must have shape ({logs.shape[axis]},); got {weights.shape}.")
+            raise ValueError(f"{caller}: weight must have shape ({logs.shape[axis]},); got {weights.shape}.")
     each = asarray(np.float32(1), device=logs.device) if weights is None else take(weights, safe)
-    loss = -own * each
+    loss = -own_weight * each
     if smoothing:
         lines = logs if weights is None else logs * weights.reshape((-1, *(1,) * (logs.ndim - axis - 1)))
-        spread = -basic_reductions.sum(lines, axis=axis) / logs.shape[axis]
-        loss = loss * (1 - smoothing) + spread * smoothing
-    loss = _WHERE(counted, loss, 0.0)
+        smoothing_sum = -basic_reductions.sum(lines, axis=axis) / logs.shape[axis]
+        loss = loss * (1 - smoothing) + smoothing_sum * smoothing
+    loss = _WHERE(is_counted, loss, 0.0)
     if reduction != "mean":
-        return _reduced(who, loss, reduction)
-    share = basic_reductions.sum(_WHERE(counted, each, 0.0))
+        return _reduce_loss(caller, loss, reduction)
+    share = basic_reductions.sum(_WHERE(is_counted, each, 0.0))
     return basic_reductions.sum(loss) / share  # type: ignore[no-any-return]
 
 
@@ -221,17 +223,17 @@ def _classes(x: Any, target: Any, weight: Any = None, *, ignore_index: int = -10
         lines = target * (1 - label_smoothing) + label_smoothing / x.shape[axis]
         w = 1 if weight is None else weight.reshape((-1, *(1,) * (x.ndim - axis - 1)))
         loss = -(lines * x * w).sum(axis)
-        return _host(loss, reduction)
+        return _host_reduction(loss, reduction)
     target = target.astype(np.int64)
-    counted = target != ignore_index
-    safe = np.where(counted, target, 0)
-    own = np.take_along_axis(x, np.expand_dims(safe, axis), axis).squeeze(axis)
+    is_counted = target != ignore_index
+    safe = np.where(is_counted, target, 0)
+    own_weight = np.take_along_axis(x, np.expand_dims(safe, axis), axis).squeeze(axis)
     w = np.ones(x.shape[axis]) if weight is None else weight
-    spread = -(x * w.reshape((-1, *(1,) * (x.ndim - axis - 1)))).sum(axis) / x.shape[axis]
-    loss = np.where(counted, (1 - label_smoothing) * -own * w[safe] + label_smoothing * spread, 0)
+    smoothing_sum = -(x * w.reshape((-1, *(1,) * (x.ndim - axis - 1)))).sum(axis) / x.shape[axis]
+    loss = np.where(is_counted, (1 - label_smoothing) * -own_weight * w[safe] + label_smoothing * smoothing_sum, 0)
     if reduction == "mean":
-        return np.asarray(loss.sum() / np.where(counted, w[safe], 0).sum())
-    return _host(loss, reduction)
+        return np.asarray(loss.sum() / np.where(is_counted, w[safe], 0).sum())
+    return _host_reduction(loss, reduction)
 
 
 _class_row = functools.partial(
@@ -271,8 +273,8 @@ def nll_loss(
         For shapes that do not fit.
     """
     logs = as_array("nll_loss", x)
-    made = _picked("nll_loss", converted(logs, _FLOAT), target, weight, ignore_index, 0.0, reduction)
-    return converted(made, floating(logs.dtype))
+    result = _pick_classes("nll_loss", convert(logs, _FLOAT), target, weight, ignore_index, 0.0, reduction)
+    return convert(result, floating_dtype(logs.dtype))
 
 
 @_class_row(reference=_classes, cite="PyTorch, ``cross_entropy``")
@@ -291,18 +293,18 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be between 0 and 1; got {label_smoothing}.")
     axis = 0 if logits.ndim == 1 else 1
-    logs = log_softmax(converted(logits, _FLOAT), axis=axis)
-    own = floating(logits.dtype)
-    wanted = as_array("cross_entropy", target)
-    if is_integer(wanted.dtype):
-        made = _picked("cross_entropy", logs, wanted, weight, ignore_index, label_smoothing, reduction)
-        return converted(made, own)
-    if wanted.shape != logits.shape:
-        raise ValueError(f"cross_entropy: probabilities must have x's shape {logits.shape}; got {wanted.shape}.")
-    wanted = converted(wanted, _FLOAT)
+    logs = log_softmax(convert(logits, _FLOAT), axis=axis)
+    class_term = floating_dtype(logits.dtype)
+    class_index = as_array("cross_entropy", target)
+    if is_integer(class_index.dtype):
+        result = _pick_classes("cross_entropy", logs, class_index, weight, ignore_index, label_smoothing, reduction)
+        return convert(result, class_term)
+    if class_index.shape != logits.shape:
+        raise ValueError(f"cross_entropy: probabilities must have x's shape {logits.shape}; got {class_index.shape}.")
+    class_index = convert(class_index, _FLOAT)
     if label_smoothing:
-        wanted = wanted * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
-    lines = wanted * logs
+        class_index = class_index * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
+    lines = class_index * logs
     if weight is not None:
         lines = lines * as_array("cross_entropy", weight).reshape((-1, *(1,) * (logits.ndim - axis - 1)))
-    return converted(_reduced("cross_entropy", -basic_reductions.sum(lines, axis=axis), reduction), own)
+    return convert(_reduce_loss("cross_entropy", -basic_reductions.sum(lines, axis=axis), reduction), class_term)

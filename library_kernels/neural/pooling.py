@@ -15,9 +15,9 @@ from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ...engine import named
 from ...program import Program
-from ..launching.copying import as_array, contiguous
+from ..launching.copying import as_array, make_contiguous
 from ..launching.launcher import Launch, dispatch
-from ..launching.programs import instantiated
+from ..launching.programs import compile_templates
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, Op, op
 from ..planning.device import LANES, device_of
@@ -33,47 +33,53 @@ _WINDOWED = struct.Struct("<11If2IQ")
 _THREADS = 256  # threads in a threadgroup on a GPU
 
 
-def _pooled(  # noqa: PLR0913
-    who: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, most: bool,
-    counted: bool = True, ceil: bool = False, divisor: float | None = None,
+def _pool(  # noqa: PLR0913
+    caller: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, maximum: bool,
+    count_padding: bool = True, ceil: bool = False, divisor: float | None = None,
 ) -> Array:  # fmt: skip
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if not is_float(x.dtype):
-        raise TypeError(f"{who}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
+        raise TypeError(f"{caller}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
     if x.ndim not in {axes + 1, axes + 2}:
-        raise ValueError(f"{who}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
-    k = tuple_of(who, "kernel_size", size, axes, least=1)
-    s = k if stride is None else tuple_of(who, "stride", stride, axes, least=1)
-    p, d = tuple_of(who, "padding", padding, axes, least=0), tuple_of(who, "dilation", dilation, axes, least=1)
+        raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
+    k = tuple_of(caller, "kernel_size", size, axes, smallest=1)
+    s = k if stride is None else tuple_of(caller, "stride", stride, axes, smallest=1)
+    p, d = tuple_of(
+        caller, "padding", padding, axes, smallest=0,
+    ), tuple_of(caller, "dilation", dilation, axes, smallest=1)  # fmt: skip
     if any(2 * a > b for a, b in zip(p, k, strict=True)):
-        raise ValueError(f"{who}: padding may be half a window at most: got padding {p} of windows {k}.")
+        raise ValueError(f"{caller}: padding may be half a window at most: got padding {p} of windows {k}.")
     images = x.shape[-axes:]
     places = tuple(map(_places, images, k, s, p, d, (ceil,) * axes))
     if any(n < 1 for n in places):
-        raise ValueError(f"{who}: a window of {k} does not fit into {images} with padding {p}.")
+        raise ValueError(f"{caller}: a window of {k} does not fit into {images} with padding {p}.")
     out = empty((*x.shape[:-axes], *places), x.dtype, x.engine)
     if out.size:
-        def pair(values: tuple[int, ...], spare: int) -> tuple[int, ...]:
-            return tuple(reversed((spare,) * (2 - axes) + tuple(values)))
+        def pair(values: tuple[int, ...], filler: int) -> tuple[int, ...]:
+            return tuple(reversed((filler,) * (2 - axes) + tuple(values)))
 
-        over = [pair(v, spare) for v, spare in ((images, 1), (k, 1), (s, 1), (p, 0), (d, 1))]
+        geometry = [pair(v, filler) for v, filler in ((images, 1), (k, 1), (s, 1), (p, 0), (d, 1))]
         if device_of(x.engine.caps).waits and math.prod(k) <= _WINDOW:
-            x = contiguous(x)
-            numbers = (*itertools.chain(*over), int(counted), float(divisor or 0), *pair(places, 1))
+            x = make_contiguous(x)
+            numbers = (*itertools.chain(*geometry), int(count_padding), float(divisor or 0), *pair(places, 1))
             start = x.offset // x.itemsize
-            _windows(tag(x.dtype), numbers, start, math.prod(x.shape[:-axes]), x.device, most=most).start(x, out)
+            _windows(tag(x.dtype), numbers, start, math.prod(x.shape[:-axes]), x.device, most=maximum).start(x, out)
             return out
         names = ("image", "size", "stride", "padding", "dilation")
-        settings = {**dict(zip(names, over, strict=True)), "counted": int(counted), "divisor": float(divisor or 0)}
-        program, name, count = _program(tag(x.dtype), x.device), "max" if most else "mean", math.prod(x.shape[:-axes])
+        settings = {**dict(
+            zip(names, geometry, strict=True),
+        ), "counted": int(count_padding), "divisor": float(divisor or 0)}  # fmt: skip
+        program, name, count = _program(
+            tag(x.dtype), x.device,
+        ), "max" if maximum else "mean", math.prod(x.shape[:-axes])  # fmt: skip
         columns, rows = pair(places, 1)
         if columns < _NARROW or not x.engine.caps.serial:
-            dispatch(program[name], contiguous(x), out, settings, grid=(columns, rows, count))
+            dispatch(program[name], make_contiguous(x), out, settings, grid=(columns, rows, count))
         else:
             each = max(1, min(rows, _TOGETHER // columns))
             lines = {"columns": columns, "rows": rows, "each": each}
             step = s[-1] if s[-1] <= 2 else 0
-            dispatch(program[f"{name}_{step}"], contiguous(x), out, settings, lines,
+            dispatch(program[f"{name}_{step}"], make_contiguous(x), out, settings, lines,
                      grid=(-(-rows // each) * LANES, count), threadgroup=(LANES, 1))  # fmt: skip
     return out
 
@@ -90,11 +96,11 @@ def _windows(
     element: str, numbers: tuple[float, ...], start: int, images: int, engine: str, *, most: bool
 ) -> Launch:
     """Compile the kernel for a fixed size of windows: `numbers` are ``pool.metal``'s Windowed."""
-    width, height, across, down = *numbers[2:4], *numbers[-2:]
+    width, height, columns, down = *numbers[2:4], *numbers[-2:]
     template = f"pool_windows<{element}, {str(most).lower()}, {width}, {height}>"
-    binary = instantiated("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
+    binary = compile_templates("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
     packed = record(_WINDOWED.pack(*numbers, start))
-    return Launch(binary, (int(across * down), images, 1), (_THREADS, 1, 1), (packed,)).kept(named(engine))
+    return Launch(binary, (int(columns * down), images, 1), (_THREADS, 1, 1), (packed,)).bind_records(named(engine))
 
 
 @functools.cache
@@ -103,7 +109,7 @@ def _program(element: str, engine: str) -> Program:
     for name, most in (("max", "true"), ("mean", "false")):
         templates[name] = f"pool<{element}, {most}>"
         templates |= {f"{name}_{stride}": f"pool_lines<{element}, {most}, {stride}>" for stride in range(3)}
-    return instantiated("pool.metal", templates, engine)
+    return compile_templates("pool.metal", templates, engine)
 
 
 def _reference(axes: int, *, most: bool) -> Any:
@@ -174,7 +180,7 @@ def max_pool2d(
     ValueError
         If no window fits.
     """
-    return _pooled("max_pool2d", 2, x, kernel_size, stride, padding, dilation, most=True, ceil=ceil_mode)
+    return _pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, maximum=True, ceil=ceil_mode)
 
 
 @_row("avg_pool2d", 2, most=False)
@@ -186,8 +192,8 @@ def avg_pool2d(
 
     `count_include_pad` counts the padding as zeros; `divisor_override` replaces the count as the divisor.
     """
-    return _pooled("avg_pool2d", 2, x, kernel_size, stride, padding, 1, most=False, ceil=ceil_mode,
-                   counted=count_include_pad, divisor=divisor_override)  # fmt: skip
+    return _pool("avg_pool2d", 2, x, kernel_size, stride, padding, 1, maximum=False, ceil=ceil_mode,
+                   count_padding=count_include_pad, divisor=divisor_override)  # fmt: skip
 
 
 @_row("max_pool1d", 1, most=True)
@@ -195,7 +201,7 @@ def max_pool1d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
 ) -> Array:
     """Like `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
-    return _pooled("max_pool1d", 1, x, kernel_size, stride, padding, dilation, most=True, ceil=ceil_mode)
+    return _pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, maximum=True, ceil=ceil_mode)
 
 
 @_row("avg_pool1d", 1, most=False)
@@ -204,21 +210,21 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Array:  # fmt: skip
     """Like `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
-    return _pooled("avg_pool1d", 1, x, kernel_size, stride, padding, 1, most=False, ceil=ceil_mode,
-                   counted=count_include_pad)  # fmt: skip
+    return _pool("avg_pool1d", 1, x, kernel_size, stride, padding, 1, maximum=False, ceil=ceil_mode,
+                 count_padding=count_include_pad)  # fmt: skip
 
 
-def _adaptive(x: Any, size: Any) -> Any:
+def _adaptive_reference(x: Any, size: Any) -> Any:
     rows, columns = np.broadcast_to(size, 2)
     out = np.empty((*x.shape[:-2], rows, columns))
     for i, j in np.ndindex(rows, columns):
-        along = zip((i, j), x.shape[-2:], (rows, columns), strict=True)
-        cuts = [slice(a * n // m, -(-(a + 1) * n // m)) for a, n, m in along]
+        bounds = zip((i, j), x.shape[-2:], (rows, columns), strict=True)
+        cuts = [slice(a * n // m, -(-(a + 1) * n // m)) for a, n, m in bounds]
         out[..., i, j] = x[(..., *cuts)].mean((-2, -1))
     return out
 
 
-@op("neural", reference=_adaptive, dtypes=FLOATS, kernels=("pool.metal",), flops=2,
+@op("neural", reference=_adaptive_reference, dtypes=FLOATS, kernels=("pool.metal",), flops=2,
     cite="PyTorch, ``adaptive_avg_pool2d``",
     tolerance={"float32": 6.0, "float16": 0.52, "bfloat16": 0.51},
     size=_size)  # fmt: skip
@@ -231,8 +237,8 @@ def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
         If an axis is not a multiple of its new length, so that windows would have several sizes.
     """
     x = as_array("adaptive_avg_pool2d", x)
-    size = tuple_of("adaptive_avg_pool2d", "output_size", output_size, 2, least=1)
+    size = tuple_of("adaptive_avg_pool2d", "output_size", output_size, 2, smallest=1)
     if x.ndim < 3 or any(n % m for n, m in zip(x.shape[-2:], size, strict=True)):
         raise ValueError(f"adaptive_avg_pool2d: {x.shape} has no windows of one size for {size}. Use avg_pool2d.")
-    whole = tuple(n // m for n, m in zip(x.shape[-2:], size, strict=True))
-    return _pooled("adaptive_avg_pool2d", 2, x, whole, whole, 0, 1, most=False)
+    is_divisible = tuple(n // m for n, m in zip(x.shape[-2:], size, strict=True))
+    return _pool("adaptive_avg_pool2d", 2, x, is_divisible, is_divisible, 0, 1, maximum=False)

@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import DType, as_dtype, is_float
 from ...engine import named
 from ...engine.base import Caps
 from ...program import Program
-from ..launching.copying import as_array, copied
-from ..launching.launcher import Launch, aligned
+from ..launching.copying import as_array, contiguous_copy
+from ..launching.launcher import Launch, is_aligned
 from ..launching.product_launch import product
-from ..launching.programs import instantiated
+from ..launching.programs import compile_templates
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, LeastTraffic, Op, OpRow, op
 from ..planning.device import LANES, Device, device_of, grid_of_groups, grid_of_threads
@@ -62,60 +62,60 @@ class Parts(NamedTuple):
         return (*self.scales.shape[:-1], self.scales.shape[-1] * LANES)
 
 
-def _taken(who: str, words: Any, scales: Any, minima: Any) -> Parts:
+def _checked_parts(caller: str, words: Any, scales: Any, minima: Any) -> Parts:
     """Check the parts, and lay them out for the kernels."""
-    words, scales = as_array(who, words), as_array(who, scales)
-    minima = None if minima is None else as_array(who, minima)
+    words, scales = as_array(caller, words), as_array(caller, scales)
+    minima = None if minima is None else as_array(caller, minima)
     if words.dtype != _UINT:
-        raise TypeError(f"{who}: words must be uint32; got {words.dtype.name}. Pass what mnb.quantize returns.")
+        raise TypeError(f"{caller}: words must be uint32; got {words.dtype.name}. Pass what mnb.quantize returns.")
     for name, x in (("scales", scales), ("minima", minima)):
         if x is not None and not is_float(x.dtype):
-            raise TypeError(f"{who}: {name} must be floats; got {x.dtype.name}. Pass what mnb.quantize returns.")
-    same = words.shape[:-1] == scales.shape[:-1] and (minima is None or minima.shape == scales.shape)
-    if min(words.ndim, scales.ndim) == 0 or not same:
-        shown = f"{words.shape}, {scales.shape}" + (f", {minima.shape}" if minima is not None else "")
-        raise ValueError(f"{who}: words, scales and minima must be those of one array; got shapes {shown}.")
+            raise TypeError(f"{caller}: {name} must be floats; got {x.dtype.name}. Pass what mnb.quantize returns.")
+    same_groups = words.shape[:-1] == scales.shape[:-1] and (minima is None or minima.shape == scales.shape)
+    if min(words.ndim, scales.ndim) == 0 or not same_groups:
+        shapes_text = f"{words.shape}, {scales.shape}" + (f", {minima.shape}" if minima is not None else "")
+        raise ValueError(f"{caller}: words, scales and minima must be those of one array; got shapes {shapes_text}.")
     blocks, bits = scales.shape[-1], 4
     if blocks:
         bits = words.shape[-1] // blocks
     if bits not in {4, 8} or bits * blocks != words.shape[-1]:
         raise ValueError(
-            f"{who}: words must have 4 or 8 times as many columns as scales, for 4 or 8 bits in blocks of {LANES}; "
+            f"{caller}: words must have 4 or 8 times as many columns as scales, for 4 or 8 bits in blocks of {LANES}; "
             f"got shapes {words.shape} and {scales.shape}."
         )
-    on(words.engine, who, scales, *(() if minima is None else (minima,)))
+    check_engine(words.engine, caller, scales, *(() if minima is None else (minima,)))
     if minima is not None and minima.dtype != scales.dtype:
-        raise TypeError(f"{who}: minima must be {scales.dtype.name} as scales are; got {minima.dtype.name}.")
-    return Parts(_laid(words), _laid(scales), None if minima is None else _laid(minima), bits)
+        raise TypeError(f"{caller}: minima must be {scales.dtype.name} as scales are; got {minima.dtype.name}.")
+    return Parts(_aligned_copy(words), _aligned_copy(scales), None if minima is None else _aligned_copy(minima), bits)
 
 
-def _laid(x: Array) -> Array:
+def _aligned_copy(x: Array) -> Array:
     """Return a contiguous array, aligned for vector loads."""
-    whole = x.contiguous and aligned(x, _VECTOR) and x.offset % _VECTOR == 0
-    return x if whole else copied(x)
+    is_aligned_already = x.contiguous and is_aligned(x, _VECTOR) and x.offset % _VECTOR == 0
+    return x if is_aligned_already else contiguous_copy(x)
 
 
-def _float(who: str, given: Any, advice: str) -> Array:
-    x = as_array(who, given)
+def _float_array(caller: str, value: Any, advice: str) -> Array:
+    x = as_array(caller, value)
     if not is_float(x.dtype):
-        raise TypeError(f"{who}: takes floats; got {x.dtype.name}. Pass {advice}.")
+        raise TypeError(f"{caller}: takes floats; got {x.dtype.name}. Pass {advice}.")
     return x
 
 
 def _row(x: Host, bits: int = 4, *, symmetric: bool = False) -> tuple[Host, ...]:
     """Do the same in NumPy, in float32 like the kernel, with scales in x's dtype."""
-    wide = x.astype(np.float32).reshape((*x.shape[:-1], x.shape[-1] // LANES, LANES))
-    most, middle = 2**bits - 1, 2 ** (bits - 1)
-    low, high = (f(wide, -1, keepdims=True, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
+    groups = x.astype(np.float32).reshape((*x.shape[:-1], x.shape[-1] // LANES, LANES))
+    largest, middle = 2**bits - 1, 2 ** (bits - 1)
+    low, high = (f(groups, -1, keepdims=True, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
     span = 2 * np.maximum(-low, high) if symmetric else high - low
-    scale = np.where(np.isfinite(span), span / np.float32(most - symmetric), np.nan).astype(x.dtype)
+    scale = np.where(np.isfinite(span), span / np.float32(largest - symmetric), np.nan).astype(x.dtype)
     step = scale.astype(np.float32)
-    q = np.rint((wide if symmetric else wide - low) / np.where(step > 0, step, 1)) + middle * symmetric
-    q = np.where(step > 0, np.clip(q, int(symmetric), most), middle * symmetric).astype(np.uint32)
-    each = 32 // bits
-    shifts = np.arange(each, dtype=np.uint32) * np.uint32(bits)
-    words = np.sum(q.reshape((*q.shape[:-1], bits, each)) << shifts, -1, dtype=np.uint32)
-    parts = words.reshape((*x.shape[:-1], x.shape[-1] // each)), scale[..., 0]
+    q = np.rint((groups if symmetric else groups - low) / np.where(step > 0, step, 1)) + middle * symmetric
+    q = np.where(step > 0, np.clip(q, int(symmetric), largest), middle * symmetric).astype(np.uint32)
+    numbers_per_word = 32 // bits
+    shifts = np.arange(numbers_per_word, dtype=np.uint32) * np.uint32(bits)
+    words = np.sum(q.reshape((*q.shape[:-1], bits, numbers_per_word)) << shifts, -1, dtype=np.uint32)
+    parts = words.reshape((*x.shape[:-1], x.shape[-1] // numbers_per_word)), scale[..., 0]
     return parts if symmetric else (*parts, low[..., 0].astype(x.dtype))
 
 
@@ -152,43 +152,44 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     ValueError
         For an unsupported number of bits, or if K is not a multiple of 32.
     """
-    w = _float("quantize", w, "w.astype(mnb.float32)")
+    w = _float_array("quantize", w, "w.astype(mnb.float32)")
     if bits not in {4, 8}:
         raise ValueError(f"quantize: bits is 4 or 8; got {bits}.")
     if w.ndim == 0 or w.shape[-1] % LANES:
         message = f"quantize: the last axis must be a multiple of {LANES}; got shape {w.shape}. Pad it with zeros."
         raise ValueError(message)
-    w = w if w.contiguous else copied(w)
+    w = w if w.contiguous else contiguous_copy(w)
     blocks = (*w.shape[:-1], w.shape[-1] // LANES)
     words = empty((*blocks[:-1], blocks[-1] * bits), _UINT, w.engine)
     scales, minima = (empty(blocks, w.dtype, w.engine) for _ in range(2))
     if w.size:
-        kernel = _program(w.device, f"quantize<{tag(w.dtype)}, {bits}, {_flag(symmetric)}>")["quantize"]
+        kernel = _program(w.device, f"quantize<{tag(w.dtype)}, {bits}, {_bool_text(symmetric)}>")["quantize"]
         form = grid_of_groups(w.size // LANES, device_of(w.engine.caps))
-        told = record(_OFFSET.pack(w.offset // w.itemsize))
-        Launch(kernel.binary, *form).start(w, words, scales, minima, more=(told,))
+        record_packed = record(_OFFSET.pack(w.offset // w.itemsize))
+        Launch(kernel.binary, *form).start(w, words, scales, minima, more=(record_packed,))
     return (words, scales) if symmetric else (words, scales, minima)
 
 
-def _unpacked(words: Host, scales: Host, minima: Host | None = None, *, dtype: Any = None) -> Host:
+def _dequantize_reference(words: Host, scales: Host, minima: Host | None = None, *, dtype: Any = None) -> Host:
     """Do the same in NumPy."""
     del dtype
     bits = words.shape[-1] // max(1, scales.shape[-1]) or 4
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
     q = words.astype(np.uint32)[..., None] >> shifts & np.uint32(2**bits - 1)
     q = q.reshape((*scales.shape, LANES)).astype(np.float64)
-    made: Host = scales[..., None] * (q - 2 ** (bits - 1) if minima is None else q)
-    made += 0 if minima is None else minima[..., None]
-    return made.reshape((*scales.shape[:-1], scales.shape[-1] * LANES))
+    result: Host = scales[..., None] * (q - 2 ** (bits - 1) if minima is None else q)
+    result += 0 if minima is None else minima[..., None]
+    return result.reshape((*scales.shape[:-1], scales.shape[-1] * LANES))
 
 
-def _unpacked_size(words: Host, scales: Host, minima: Host | None, want: Host) -> Any:
+def _dequantized_scale(words: Host, scales: Host, minima: Host | None, want: Host) -> Any:
     wide = np.repeat(np.abs(scales if minima is None else minima), LANES, -1)
     return np.maximum(np.abs(want), 0 if minima is None else wide) + 0 * words.size
 
 
-@op("linear", reference=_unpacked, dtypes=FLOATS, kernels=("quantized.metal",), flops=2, cite="MLX, ``dequantize``",
-    size=lambda words, scales, *rest: _unpacked_size(words, scales, rest[0] if len(rest) > 1 else None, rest[-1]),
+@op("linear", reference=_dequantize_reference, dtypes=FLOATS, kernels=("quantized.metal",), flops=2,
+    cite="MLX, ``dequantize``",
+    size=lambda words, scales, *rest: _dequantized_scale(words, scales, rest[0] if len(rest) > 1 else None, rest[-1]),
     tolerance={"float32": 0.51, "float16": 0.51, "bfloat16": 0.51})  # fmt: skip
 def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, dtype: Any = None) -> Array:
     """Return the array that words, scales and minima represent.
@@ -211,7 +212,7 @@ def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, d
     ValueError
         For shapes that do not belong to one array of 4 or 8 bits.
     """
-    parts = _taken("dequantize", words, scales, minima)
+    parts = _checked_parts("dequantize", words, scales, minima)
     kind = parts.scales.dtype if dtype is None else as_dtype(dtype)
     if not is_float(kind):
         raise TypeError(f"dequantize: dtype must be a float; got {kind.name}.")
@@ -221,19 +222,19 @@ def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, d
 def _weights(parts: Parts, dtype: DType) -> Array:
     out = empty(parts.shape, dtype, parts.words.engine)
     if out.size:
-        of = f"{tag(dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_flag(parts.minima is None)}"
-        kernel = _program(out.device, f"dequantize<{of}>")["dequantize"]
-        told = _told(parts, 0, (0, 0, 0))
-        least = parts.scales if parts.minima is None else parts.minima
+        template = f"{tag(dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_bool_text(parts.minima is None)}"
+        kernel = _program(out.device, f"dequantize<{template}>")["dequantize"]
+        settings = _packed_settings(parts, 0, (0, 0, 0))
+        minima = parts.scales if parts.minima is None else parts.minima
         launch = Launch(kernel.binary, *grid_of_threads(parts.words.size))
-        launch.start(parts.words, parts.scales, least, out, more=(told,))
+        launch.start(parts.words, parts.scales, minima, out, more=(settings,))
     return out
 
 
-def _told(parts: Parts, x: int, lengths: tuple[int, int, int]) -> Any:
+def _packed_settings(parts: Parts, x: int, lengths: tuple[int, int, int]) -> Any:
     """Pack the operands' offsets, in elements, and lengths."""
-    least = parts.scales if parts.minima is None else parts.minima
-    begins = (a.offset // a.itemsize for a in (parts.words, parts.scales, least))
+    minima = parts.scales if parts.minima is None else parts.minima
+    begins = (a.offset // a.itemsize for a in (parts.words, parts.scales, minima))
     return record(_TOLD.pack(x, *begins, *lengths, 0))
 
 
@@ -242,20 +243,20 @@ class QuantizedProduct(Op):
 
     def __metal_traffic__(self, x: Any, words: Any, *parts: Any, **options: Any) -> LeastTraffic:
         """Return the least bytes that a call must move, and its operations."""
-        moved = super().__metal_traffic__(x, words, *parts, **options)
+        nbytes = super().__metal_traffic__(x, words, *parts, **options)
         rows = math.prod(words.shape[:-1])
-        return LeastTraffic(moved.bytes, 2 * x.size * rows)
+        return LeastTraffic(nbytes.bytes, 2 * x.size * rows)
 
 
 def _product(x: Host, words: Host, scales: Host, minima: Host | None = None) -> Host:
-    made: Host = x @ _unpacked(words, scales, minima).T
-    return made
+    result: Host = x @ _dequantize_reference(words, scales, minima).T
+    return result
 
 
 def _product_size(x: Host, words: Host, scales: Host, *rest: Host) -> Any:
     """Return a bound of the terms, because the scales' and the minima's cancel."""
     minima = np.abs(rest[0]) if len(rest) > 1 else np.abs(scales) * 2.0 ** (words.shape[-1] // max(1, scales.shape[-1]))
-    return np.abs(x) @ _unpacked(words, np.abs(scales), minima).T
+    return np.abs(x) @ _dequantize_reference(words, np.abs(scales), minima).T
 
 
 def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None = None, /) -> Array:
@@ -281,52 +282,52 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     ValueError
         If the weights are not a matrix, or K differs.
     """
-    given = (x, words, scales) if minima is None else (x, words, scales, minima)
-    key = tuple([a.form or a.formed() if type(a) is Array else None for a in given])
-    known = _KNOWN.get(key)
-    if known is not None and known.caps is x.engine.caps and all(aligned(a, _VECTOR) for a in given):
-        return known.started(given)
-    x = _float("quantized_matmul", x, "x.astype(mnb.float32)")
-    parts = _taken("quantized_matmul", words, scales, minima)
+    operands = (x, words, scales) if minima is None else (x, words, scales, minima)
+    key = tuple([a.form or a.formed() if type(a) is Array else None for a in operands])
+    cached = _KNOWN.get(key)
+    if cached is not None and cached.caps is x.engine.caps and all(is_aligned(a, _VECTOR) for a in operands):
+        return cached.start(operands)
+    x = _float_array("quantized_matmul", x, "x.astype(mnb.float32)")
+    parts = _checked_parts("quantized_matmul", words, scales, minima)
     if len(parts.shape) != 2 or x.ndim == 0 or x.shape[-1] != parts.shape[1]:
         raise ValueError(
             f"quantized_matmul: the weights must be (N, K) for an x of (…, K); got weights {parts.shape}, x {x.shape}."
         )
-    on(x.engine, "quantized_matmul", parts.words)
+    check_engine(x.engine, "quantized_matmul", parts.words)
     n, k = parts.shape
     m = math.prod(x.shape[:-1])
     if m > _FEW or not m * n * k:
         weights = _weights(parts, x.dtype)
-        made = product(x if x.ndim > 1 else x.reshape((1, k)), weights.T, x.shape[:-2])
-        return made.reshape((*x.shape[:-1], n))
-    laid = (_laid(x), *(a for a in parts[:3] if a is not None))
-    begins = [a.offset // a.itemsize for a in laid]
+        result = product(x if x.ndim > 1 else x.reshape((1, k)), weights.T, x.shape[:-2])
+        return result.reshape((*x.shape[:-1], n))
+    operands_aligned = (_aligned_copy(x), *(a for a in parts[:3] if a is not None))
+    begins = [a.offset // a.itemsize for a in operands_aligned]
     kinds = (tag(x.dtype), tag(parts.scales.dtype), parts.bits, parts.minima is None)
     launch = _launch(kinds, (m, n, k), (*begins[:3], begins[-1]), x.device, device_of(x.engine.caps))
-    known = _Known(x.engine.caps, launch, (*x.shape[:-1], n))
-    if all(one is other for one, other in zip(laid, given, strict=True)):  # none was copied
+    cached = _KnownProduct(x.engine.caps, launch, (*x.shape[:-1], n))
+    if all(first is second for first, second in zip(operands_aligned, operands, strict=True)):  # none was copied
         if len(_KNOWN) >= _LAUNCHES:
             _KNOWN.clear()
-        _KNOWN[key] = known
-    return known.started(laid)
+        _KNOWN[key] = cached
+    return cached.start(operands_aligned)
 
 
-class _Known(NamedTuple):
+class _KnownProduct(NamedTuple):
     """The dispatch for arrays that need no copies, by their forms and the engine's properties."""
 
     caps: Caps
     launch: Launch
     shape: tuple[int, ...]
 
-    def started(self, given: tuple[Array, ...]) -> Array:
+    def start(self, operands: tuple[Array, ...]) -> Array:
         """Start the dispatch; without minima, the scales take their place."""
-        x = given[0]
+        x = operands[0]
         out = empty(self.shape, x.dtype, x.engine)
-        self.launch.start_on((*given[:3], given[-1], out))
+        self.launch.start_on((*operands[:3], operands[-1], out))
         return out
 
 
-_KNOWN: dict[Any, _Known] = {}
+_KNOWN: dict[Any, _KnownProduct] = {}
 
 
 @functools.lru_cache(_LAUNCHES)
@@ -348,21 +349,21 @@ def _launch(
     device : Device
     """
     (kind, scale, bits, symmetric), (m, n, _) = kinds, lengths
-    told = (record(_TOLD.pack(*begins, *lengths, 0)),)
-    of = f"{scale}, {bits}, {_flag(symmetric)}"
+    settings = (record(_TOLD.pack(*begins, *lengths, 0)),)
+    template = f"{scale}, {bits}, {_bool_text(symmetric)}"
     matrices = kind.removesuffix("16")
     if device.waits and matrices in device.matrices:
         tall, simds = _tile(lengths, bits, device)
         name = "quantized_pair" if m <= 2 else "quantized_eight"
-        kernel = _of_matrices(engine, f"{name}<{matrices}, {of}, {tall}, {simds}>")
+        kernel = _matrices_program(engine, f"{name}<{matrices}, {template}, {tall}, {simds}>")
         threads = simds * LANES
         form = ((-(-n // (_SIDE * tall)) * threads, 1, 1), (threads, 1, 1))
-        return Launch(kernel[name].binary, *form, told).kept(named(engine))
+        return Launch(kernel[name].binary, *form, settings).bind_records(named(engine))
     vectors = next(v for v in (4, 2, 1) if m % v == 0 and (device.waits or v < 4))
-    rows, chunked = _rows(n, device), _flag(device.waits)
-    kernel = _program(engine, f"quantized_dots<{kind}, {of}, {rows}, {vectors}, {chunked}>")
+    rows, in_chunks = _rows(n, device), _bool_text(device.waits)
+    kernel = _program(engine, f"quantized_dots<{kind}, {template}, {rows}, {vectors}, {in_chunks}>")
     form = grid_of_groups(-(-n // rows) * (m // vectors), device)
-    return Launch(kernel["quantized_dots"].binary, *form, told).kept(named(engine))
+    return Launch(kernel["quantized_dots"].binary, *form, settings).bind_records(named(engine))
 
 
 def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int, int]:
@@ -380,22 +381,22 @@ def _rows(n: int, device: Device) -> int:
     """Return how many rows a SIMD-group takes; several share the loads of x."""
     if not device.waits:
         return 4
-    enough = _BUSY * device.tile_places // 2
-    return next((rows for rows in (4, 2) if n >= rows * enough), 1)
+    fills_device = _BUSY * device.tile_places // 2
+    return next((rows for rows in (4, 2) if n >= rows * fills_device), 1)
 
 
-def _flag(symmetric: bool) -> str:
+def _bool_text(symmetric: bool) -> str:
     return "true" if symmetric else "false"
 
 
 @functools.cache
 def _program(engine: str, template: str) -> Program:
-    return instantiated("quantized.metal", {template.partition("<")[0]: template}, engine)
+    return compile_templates("quantized.metal", {template.partition("<")[0]: template}, engine)
 
 
 @functools.cache
-def _of_matrices(engine: str, template: str) -> Program:
-    return instantiated("quantized_matrices.metal", {template.partition("<")[0]: template}, engine)
+def _matrices_program(engine: str, template: str) -> Program:
+    return compile_templates("quantized_matrices.metal", {template.partition("<")[0]: template}, engine)
 
 
 quantized_matmul = QuantizedProduct(quantized_matmul, OpRow(

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float
 from ..creation.filled import full
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
-from ..launching.copying import as_array, converted, copied, copy_into
-from ..launching.normalization_launch import group_normalized
+from ..launching.copying import as_array, contiguous_copy, convert, copy_into
+from ..launching.normalization_launch import normalize_groups
 from ..op import FLOATS, op
 from ..planning.device import device_of
 from ..statistics import moments
@@ -34,40 +34,40 @@ _SCALED = Elementwise(
 _TOLERANCE = {"float32": 16.0, "float16": 2.0, "bfloat16": 2.0}
 
 
-def _channels(who: str, x: Any, least: int = 2) -> Array:
-    x = as_array(who, x)
+def _channels(caller: str, x: Any, least: int = 2) -> Array:
+    x = as_array(caller, x)
     if not is_float(x.dtype) or x.ndim < least:
-        raise ValueError(f"{who}: needs floats (N, C, …) of {least} axes or more; got {x.dtype} of shape {x.shape}.")
+        raise ValueError(f"{caller}: needs floats (N, C, …) of {least} axes or more; got {x.dtype} of shape {x.shape}.")
     return x  # type: ignore[no-any-return]
 
 
-def _row_of(who: str, name: str, given: Any, x: Array) -> Array | None:
+def _channel_row(caller: str, name: str, value: Any, x: Array) -> Array | None:
     """Return a number for each channel, as float32."""
-    if given is None:
+    if value is None:
         return None
-    row = as_array(who, given)
-    on(x.engine, who, row)
+    row = as_array(caller, value)
+    check_engine(x.engine, caller, row)
     if row.shape != (x.shape[1],):
-        raise ValueError(f"{who}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
-    return converted(row, _FLOAT)
+        raise ValueError(f"{caller}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
+    return convert(row, _FLOAT)
 
 
-def _size(*given: Any) -> Any:
-    return np.maximum(np.abs(given[-1]), 4.0)
+def _error_scale(*args: Any) -> Any:
+    return np.maximum(np.abs(args[-1]), 4.0)
 
 
 def _batch(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, training: bool = False,
            momentum: float = 0.1, eps: float = 1e-5) -> Any:  # fmt: skip
     del momentum
-    over = (0, *range(2, x.ndim))
+    axes = (0, *range(2, x.ndim))
     if training:
-        mean, var = x.mean(over), x.var(over)
-    wide = (-1, *(1,) * (x.ndim - 2))
-    y = (x - mean.reshape(wide)) / np.sqrt(var.reshape(wide) + eps)
-    return y * (1 if weight is None else weight.reshape(wide)) + (0 if bias is None else bias.reshape(wide))
+        mean, var = x.mean(axes), x.var(axes)
+    shape = (-1, *(1,) * (x.ndim - 2))
+    y = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + eps)
+    return y * (1 if weight is None else weight.reshape(shape)) + (0 if bias is None else bias.reshape(shape))
 
 
-@op("neural", reference=_batch, dtypes=FLOATS, parts=(_SCALED,), kernels=("reduce.metal",), flops=3, size=_size,
+@op("neural", reference=_batch, dtypes=FLOATS, parts=(_SCALED,), kernels=("reduce.metal",), flops=3, size=_error_scale,
     tolerance=_TOLERANCE, cite="S. Ioffe and C. Szegedy, 2015; PyTorch, ``batch_norm``")  # fmt: skip
 def batch_norm(
     x: Array, running_mean: Array | None, running_var: Array | None, /, weight: Array | None = None,
@@ -97,46 +97,47 @@ def batch_norm(
         For shapes that do not fit, without running statistics if not training, and for a batch of one element per
         channel.
     """
-    who = "batch_norm"
-    x = _channels(who, x)
-    mean, var = (_row_of(who, n, a, x) for n, a in (("running_mean", running_mean), ("running_var", running_var)))
-    scale, shift = (_row_of(who, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
+    caller = "batch_norm"
+    x = _channels(caller, x)
+    running = (("running_mean", running_mean), ("running_var", running_var))
+    mean, var = (_channel_row(caller, n, a, x) for n, a in running)
+    scale, shift = (_channel_row(caller, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if training:
-        over = (0, *range(2, x.ndim))
-        count = math.prod(x.shape[d] for d in over)
+        axes = (0, *range(2, x.ndim))
+        count = math.prod(x.shape[d] for d in axes)
         if count < 2:
-            raise ValueError(f"{who}: training needs more than one element a channel; got shape {x.shape}.")
-        wide = converted(x, _FLOAT)
-        own, spread = moments.mean(wide, axis=over), moments.var(wide, axis=over)
-        for given, new in ((running_mean, own), (running_var, spread * (count / (count - 1)))):
-            if given is not None:
-                copy_into(given, given * (1 - momentum) + new * momentum)
-        mean, var = own, spread
+            raise ValueError(f"{caller}: training needs more than one element a channel; got shape {x.shape}.")
+        shape = convert(x, _FLOAT)
+        statistics, variance = moments.mean(shape, axis=axes), moments.var(shape, axis=axes)
+        for factors, updated in ((running_mean, statistics), (running_var, variance * (count / (count - 1)))):
+            if factors is not None:
+                copy_into(factors, factors * (1 - momentum) + updated * momentum)
+        mean, var = statistics, variance
     elif mean is None or var is None:
-        raise ValueError(f"{who}: needs running_mean and running_var, or training=True.")
-    return _applied(x, mean, _RSQRT(var + eps), scale, shift)
+        raise ValueError(f"{caller}: needs running_mean and running_var, or training=True.")
+    return _apply_per_channel(x, mean, _RSQRT(var + eps), scale, shift)
 
 
-def _applied(x: Array, mean: Array, steep: Array, weight: Array | None, bias: Array | None) -> Array:
+def _apply_per_channel(x: Array, mean: Array, factor: Array, weight: Array | None, bias: Array | None) -> Array:
     """Apply a linear function to each channel, in one pass; float16 and bfloat16 are not rounded in between."""
-    wide = (-1, *(1,) * (x.ndim - 2))
-    steep = steep if weight is None else steep * weight
+    shape = (-1, *(1,) * (x.ndim - 2))
+    factor = factor if weight is None else factor * weight
     shift = mean * 0 if bias is None else bias
-    made: Array = _SCALED(converted(x, _FLOAT), *(a.reshape(wide) for a in (mean, steep, shift)))
-    return converted(made, x.dtype)
+    result: Array = _SCALED(convert(x, _FLOAT), *(a.reshape(shape) for a in (mean, factor, shift)))
+    return convert(result, x.dtype)
 
 
-def _grouped(x: Any, groups: int, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
+def _group_norm_reference(x: Any, groups: int, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
     if not x.size:
         return x
     parts = x.reshape((x.shape[0], groups, -1))
     y = ((parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + eps)).reshape(x.shape)
-    wide = (-1, *(1,) * (x.ndim - 2))
-    return y * (1 if weight is None else weight.reshape(wide)) + (0 if bias is None else bias.reshape(wide))
+    shape = (-1, *(1,) * (x.ndim - 2))
+    return y * (1 if weight is None else weight.reshape(shape)) + (0 if bias is None else bias.reshape(shape))
 
 
-@op("neural", reference=_grouped, dtypes=FLOATS, parts=(_SCALED,), kernels=("norm.metal",), flops=4, size=_size,
-    tolerance=_TOLERANCE, cite="Y. Wu and K. He, 2018; PyTorch, ``group_norm``")  # fmt: skip
+@op("neural", reference=_group_norm_reference, dtypes=FLOATS, parts=(_SCALED,), kernels=("norm.metal",), flops=4,
+    size=_error_scale, tolerance=_TOLERANCE, cite="Y. Wu and K. He, 2018; PyTorch, ``group_norm``")  # fmt: skip
 def group_norm(
     x: Array, num_groups: int, /, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5
 ) -> Array:
@@ -162,29 +163,29 @@ def group_norm(
     ValueError
         For shapes that do not fit.
     """
-    who = "group_norm"
-    x = _channels(who, x)
+    caller = "group_norm"
+    x = _channels(caller, x)
     groups = operator.index(num_groups)
     if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"{who}: {x.shape[1]} channels do not make {num_groups} groups.")
-    scale, shift = (_row_of(who, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
+        raise ValueError(f"{caller}: {x.shape[1]} channels do not make {num_groups} groups.")
+    scale, shift = (_channel_row(caller, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if not x.size:
-        return copied(x)
+        return contiguous_copy(x)
     if not device_of(x.engine.caps).waits:
-        return group_normalized(x, groups, scale, shift, eps)
-    wide = converted(x, _FLOAT).reshape((x.shape[0], groups, -1))
-    normed = layer_norm(wide, eps=eps).reshape(x.shape)
+        return normalize_groups(x, groups, scale, shift, eps)
+    shape = convert(x, _FLOAT).reshape((x.shape[0], groups, -1))
+    normalized = layer_norm(shape, eps=eps).reshape(x.shape)
     if scale is not None or shift is not None:
         zeros = full((x.shape[1],), 0.0, dtype=_FLOAT, device=x.device)
-        normed = _applied(normed, zeros, zeros + 1.0 if scale is None else scale, None, shift)
-    return converted(normed, x.dtype)
+        normalized = _apply_per_channel(normalized, zeros, zeros + 1.0 if scale is None else scale, None, shift)
+    return convert(normalized, x.dtype)
 
 
-@op("neural", reference=lambda x, *rest, **options: _grouped(x, x.shape[1], *rest, **options), dtypes=FLOATS,
-    kernels=("norm.metal",), flops=4, size=_size, tolerance=_TOLERANCE,
+@op("neural", reference=lambda x, *rest, **options: _group_norm_reference(x, x.shape[1], *rest, **options),
+    dtypes=FLOATS, kernels=("norm.metal",), flops=4, size=_error_scale, tolerance=_TOLERANCE,
     cite="D. Ulyanov et al., 2016; PyTorch, ``instance_norm``")  # fmt: skip
 def instance_norm(x: Array, /, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5) -> Array:
     """Like `group_norm`, with a group for each channel."""
     x = _channels("instance_norm", x)
-    made: Array = group_norm(x, x.shape[1], weight, bias, eps=eps)
-    return made
+    result: Array = group_norm(x, x.shape[1], weight, bias, eps=eps)
+    return result

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ..launching.normalization_launch import normalized
+from ..launching.normalization_launch import normalize_rows
 from ..op import FLOATS, op
 
 __all__ = ["layer_norm", "rms_norm"]
@@ -28,17 +28,17 @@ def _root_mean(x: Any, weight: Any = None, *, eps: float = 1e-5) -> Any:
 _NORMS = {"float32": 16.0, "float16": 0.6, "bfloat16": 0.53}
 
 
-def _reach(x: Any, *given: Any) -> Any:
+def _error_scale(x: Any, *args: Any) -> Any:
     """Return the scale of a norm's error: the largest x relative to the spread."""
-    *_, want = given
+    *_, want = args
     if 0 in x.shape:
         return want
-    far = np.abs(x).max(-1, keepdims=True) / np.maximum(x.std(-1, keepdims=True), 1e-3)
-    return np.maximum(np.abs(want), 1.5 * far)
+    largest = np.abs(x).max(-1, keepdims=True) / np.maximum(x.std(-1, keepdims=True), 1e-3)
+    return np.maximum(np.abs(want), 1.5 * largest)
 
 
 @op("activation", reference=_layer, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=8,
-    tolerance=_NORMS, size=_reach, cite="Ba, Kiros and Hinton, 2016")  # fmt: skip
+    tolerance=_NORMS, size=_error_scale, cite="Ba, Kiros and Hinton, 2016")  # fmt: skip
 def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None, /, *, eps: float = 1e-5) -> Array:
     """Shift and scale rows to mean 0 and variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
 
@@ -55,7 +55,7 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
     Array
         With x's shape and dtype; computed in float32.
     """
-    return normalized("layer_norm", "layer_norm", x, weight, bias, eps)
+    return normalize_rows("layer_norm", "layer_norm", x, weight, bias, eps)
 
 
 @op("activation", reference=_root_mean, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=5,
@@ -76,4 +76,4 @@ def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> 
     Array
         With x's shape and dtype; computed in float32.
     """
-    return normalized("rms_norm", "rms_norm", x, weight, None, eps)
+    return normalize_rows("rms_norm", "rms_norm", x, weight, None, eps)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.promotion import floating, is_float, is_integer
+from ...arrays.promotion import floating_dtype, is_float, is_integer
 from ..launching.copying import as_array
-from ..launching.reduction_launch import Monoid, reduced_or, tag
+from ..launching.reduction_launch import Monoid, reduce_or_fill, tag
 from ..op import FLOATS, op
 from ..planning.axes import axes_of
 
@@ -49,10 +49,12 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     if not is_float(x.dtype) and not is_integer(x.dtype):
         raise TypeError(f"vector_norm: takes numbers; got {x.dtype}. Pass x.astype(mnb.float32).")
     axes = axes_of("vector_norm", axis, x.ndim)
-    result = floating(x.dtype)
+    result = floating_dtype(x.dtype)
     functor = _NORMS.get(ord, "NormAny")
     part, acc = ("uint", "ulong") if functor == "Nonzero" else ("float", "float")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc)
-    nothing = None if ord < 0 else 0.0
-    about = float(ord) if functor == "NormAny" else None
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, who="vector_norm", about=about)
+    of_none = None if ord < 0 else 0.0
+    centre = float(ord) if functor == "NormAny" else None
+    return reduce_or_fill(
+        x, axes, monoid, result, keepdims=keepdims, of_none=of_none, caller="vector_norm", about=centre,
+    )  # fmt: skip

@@ -26,7 +26,7 @@ class ArgReductionPlan(NamedTuple):
     record : numpy.ndarray
         The bytes of the kernel's ``Reduction``.
     grid, threadgroup : tuple of 3 int
-    found : int
+    parts : int
         Partial results of all stretches; 0 if each reduction is one stretch.
     merge : numpy.ndarray or None
         The record for the second dispatch.
@@ -37,7 +37,7 @@ class ArgReductionPlan(NamedTuple):
     record: Any
     grid: Grid
     threadgroup: Grid
-    found: int
+    parts: int
     merge: Any
     outputs: int
 
@@ -49,28 +49,28 @@ def plan_arg_reduction(
     """Split a reduction of outer × count × width contiguous elements into dispatches."""
     pitch = count * width
     outputs = outer * width
-    alone = count <= _ALONE or outputs >= device.simd_groups
-    if count < FEW_TERMS or (1 < width < LANES and alone):
+    is_single = count <= _ALONE or outputs >= device.simd_groups
+    if count < FEW_TERMS or (1 < width < LANES and is_single):
         record = packed_reduction(offset, pitch, width, count, split(count, count, 1), width)
         return ArgReductionPlan("each", record, *grid_of_threads(outputs), 0, None, outputs)
     if width == 1:
         stretches = split_rows(count, outer, _BLOCK, device)
         record = packed_reduction(offset, 0, pitch, count, stretches, 1)
         groups = outputs * stretches.parts
-        found = groups if stretches.parts > 1 else 0
-        return ArgReductionPlan("rows", record, *grid_of_groups(groups, device), found, None, outputs)
+        parts = groups if stretches.parts > 1 else 0
+        return ArgReductionPlan("rows", record, *grid_of_groups(groups, device), parts, None, outputs)
     if device.waits:
         stretches = split_down(count, outputs, device)
         record = packed_reduction(offset, pitch, width, count, stretches, width)
         grid = grid_of_threads(outputs * stretches.parts)
-        return ArgReductionPlan("down", record, *grid, *_merged(width, outputs, stretches.parts))
+        return ArgReductionPlan("down", record, *grid, *_merge_plan(width, outputs, stretches.parts))
     tiles = -(-width // (TILE_BYTES // (value + 4)))
     stretches = split_columns(count, outer * tiles, device.tile_rows, device.tile_groups)
     record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
     grid = grid_of_groups(outer * tiles * stretches.parts, alone=True)
-    return ArgReductionPlan("columns", record, *grid, *_merged(width, outputs, stretches.parts))
+    return ArgReductionPlan("columns", record, *grid, *_merge_plan(width, outputs, stretches.parts))
 
 
-def _merged(width: int, outputs: int, parts: int) -> tuple[int, Any, int]:
+def _merge_plan(width: int, outputs: int, parts: int) -> tuple[int, Any, int]:
     """Return the partial results of columns, the record for their merge, and the outputs."""
     return outputs * parts, packed_reduction(0, parts * width, width, parts, split(parts, parts, 1), width), outputs

@@ -105,38 +105,41 @@ def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ..
     if s.own + s.wide > _MOST:
         return ()
     blocks = -(-s.queries // LANES)
-    template = f"attend<{s.kind}, {s.own}, {s.wide}, {_said(s.masked)}>"
-    return (AttentionStep("attention.metal", template, "qkvmo", _packed(s, blocks), *_groups(s.heads * blocks, LANES)),)
+    template = f"attend<{s.kind}, {s.own}, {s.wide}, {_bool_text(s.masked)}>"
+    return (AttentionStep(
+        "attention.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, LANES),
+    ),)  # fmt: skip
 
 
-def _filled(s: AttentionShape) -> tuple[int, int]:
+def _padded_widths(s: AttentionShape) -> tuple[int, int]:
     """Return the lengths of a key and of a value, padded to full pairs of matrices."""
     return -(-s.own // 16) * 16, -(-s.wide // 16) * 16
 
 
 def _tile(s: AttentionShape) -> int:
     """Return how many keys or values a tile has, if a ring of them fits into threadgroup memory, or 0 if too few."""
-    row = (max(_filled(s)) + 8) * (4 if s.kind == "float" else 2)
+    row = (max(_padded_widths(s)) + 8) * (4 if s.kind == "float" else 2)
     return next((n for n in _TILES if _RING * n * row <= _MEMORY), 0)
 
 
 def _matrices(s: AttentionShape, keys: int) -> AttentionStep:
     kind = s.kind.removesuffix("16")
-    own, wide = _filled(s)
-    high = 4 if max(own, wide) <= _WIDE_ENOUGH else 2
-    blocks = -(-s.queries // (32 * high))
-    template = f"attend_matrices<{kind}, {own}, {wide}, {keys}, {high}, {_said(s.masked)}, {_said(s.whole)}>"
+    key_width, value_width = _padded_widths(s)
+    tile_rows = 4 if max(key_width, value_width) <= _WIDE_ENOUGH else 2
+    blocks = -(-s.queries // (32 * tile_rows))
+    flags = f"{_bool_text(s.masked)}, {_bool_text(s.whole)}"
+    template = f"attend_matrices<{kind}, {key_width}, {value_width}, {keys}, {tile_rows}, {flags}>"
     return AttentionStep(
-        "attention_matrices.metal", template, "qkvmo", _packed(s, blocks), *_groups(s.heads * blocks, 128)
+        "attention_matrices.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
     )
 
 
 def _tiles(s: AttentionShape) -> AttentionStep:
-    wide = next(n for n in (64, 128, 256) if n >= s.wide)
+    value_width = next(n for n in (64, 128, 256) if n >= s.wide)
     blocks = -(-s.queries // _SIDE)
-    template = f"attend_tiles<{s.kind}, {wide}, {_said(s.masked)}, {_said(s.whole)}>"
+    template = f"attend_tiles<{s.kind}, {value_width}, {_bool_text(s.masked)}, {_bool_text(s.whole)}>"
     return AttentionStep(
-        "attention_tiles.metal", template, "qkvmo", _packed(s, blocks), *_groups(s.heads * blocks, 128)
+        "attention_tiles.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
     )
 
 
@@ -150,24 +153,25 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     parts = max(1, min(places // groups, s.keys // _PART))
     stretch = -(-s.keys // parts)
     parts = -(-s.keys // stretch)
-    packed = _packed(s, parts, stretch)
-    template = f"attend_part<{s.kind}, {side}, {rows}, {_said(s.masked)}, {_said(s.whole)}>"
+    packed = _pack(s, parts, stretch)
+    template = f"attend_part<{s.kind}, {side}, {rows}, {_bool_text(s.masked)}, {_bool_text(s.whole)}>"
     count = s.heads * s.queries
     return (
-        AttentionStep("attention_parts.metal", template, "qkvmp", packed, *_groups(groups * parts, LANES),
+        AttentionStep("attention_parts.metal", template, "qkvmp", packed, *_grid_of_groups(groups * parts, LANES),
                       count * parts * (s.wide + 2)),
-        AttentionStep("attention_parts.metal", f"attend_together<{s.kind}>", "po", packed, *_groups(count, LANES)),
+        AttentionStep("attention_parts.metal", f"attend_together<{s.kind}>", "po", packed,
+                      *_grid_of_groups(count, LANES)),
     )  # fmt: skip
 
 
-def _packed(s: AttentionShape, blocks: int, stretch: int = 0) -> Record:
+def _pack(s: AttentionShape, blocks: int, stretch: int = 0) -> Record:
     numbers = (s.queries, s.keys, s.own, s.wide, s.share, int(s.causal), blocks, stretch)
     return record(_RECORD.pack(*s.starts, s.mask_pitch, *numbers, s.scale))
 
 
-def _groups(count: int, threads: int) -> tuple[Grid, Grid]:
+def _grid_of_groups(count: int, threads: int) -> tuple[Grid, Grid]:
     return (count * threads, 1, 1), (threads, 1, 1)
 
 
-def _said(flag: bool) -> str:
+def _bool_text(flag: bool) -> str:
     return "true" if flag else "false"

@@ -13,7 +13,7 @@ __all__ = ["axes_of", "axis_of", "shape_of"]
 Shape = tuple[int, ...]
 
 
-def axis_of(who: str, axis: Any, ndim: int) -> int:
+def axis_of(caller: str, axis: Any, ndim: int) -> int:
     """Return one axis; a negative one counts from the end.
 
     Raises
@@ -26,14 +26,14 @@ def axis_of(who: str, axis: Any, ndim: int) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise TypeError(f"{who}: axis must be an integer; got {axis!r}.") from None
+        raise TypeError(f"{caller}: axis must be an integer; got {axis!r}.") from None
     if not -ndim <= number < ndim:
         bounds = f"axes {-ndim} to {ndim - 1}" if ndim else "no axes"
-        raise np.exceptions.AxisError(f"{who}: axis {number} is out of bounds: the array has {bounds}.")
+        raise np.exceptions.AxisError(f"{caller}: axis {number} is out of bounds: the array has {bounds}.")
     return number % ndim
 
 
-def axes_of(who: str, axis: Any, ndim: int) -> Shape:
+def axes_of(caller: str, axis: Any, ndim: int) -> Shape:
     """Return one axis or several distinct ones; None means all.
 
     Raises
@@ -46,15 +46,15 @@ def axes_of(who: str, axis: Any, ndim: int) -> Shape:
     if axis is None:
         return tuple(range(ndim))
     if type(axis) is int:  # the usual case: testing whether it is iterable takes longer than everything else
-        return (axis_of(who, axis, ndim),)
-    given = axis if isinstance(axis, Iterable) else (axis,)
-    axes = tuple(axis_of(who, a, ndim) for a in given)
+        return (axis_of(caller, axis, ndim),)
+    axes_given = axis if isinstance(axis, Iterable) else (axis,)
+    axes = tuple(axis_of(caller, a, ndim) for a in axes_given)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{who}: an axis is given twice: {axis}.")
+        raise ValueError(f"{caller}: an axis is given twice: {axis}.")
     return axes
 
 
-def shape_of(who: str, shape: Any, *, open_axis: bool = False) -> Shape:
+def shape_of(caller: str, shape: Any, *, open_axis: bool = False) -> Shape:
     """Return a shape: one or several nonnegative integers, and one -1 if a length may be left open.
 
     Raises
@@ -64,12 +64,12 @@ def shape_of(who: str, shape: Any, *, open_axis: bool = False) -> Shape:
     ValueError
         If a length is negative.
     """
-    given = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
+    lengths = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
     try:
-        sizes = tuple(operator.index(n) for n in given)
+        sizes = tuple(operator.index(n) for n in lengths)
     except TypeError:
-        raise TypeError(f"{who}: a shape is made of integers; got {shape!r}.") from None
+        raise TypeError(f"{caller}: a shape is made of integers; got {shape!r}.") from None
     if any(n < (-1 if open_axis else 0) for n in sizes) or sizes.count(-1) > 1:
-        allowed = "at most one -1" if open_axis else "none is negative"
-        raise ValueError(f"{who}: the lengths of a shape are 0 or more, {allowed}; got {shape!r}.")
+        smallest = "at most one -1" if open_axis else "none is negative"
+        raise ValueError(f"{caller}: the lengths of a shape are 0 or more, {smallest}; got {shape!r}.")
     return sizes

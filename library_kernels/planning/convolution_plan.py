@@ -132,43 +132,46 @@ def _count(n: int, size: int, stride: int, dilation: int, padding: tuple[int, in
 def _axis(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int]) -> _Axis:
     reads = [divmod(k * dilation, stride) for k in range(size)]
     phases = tuple(sorted({phase for _, phase in reads}))
-    starts = tuple((phases.index(phase), at) for at, phase in reads)
+    starts = tuple((phases.index(phase), position) for position, phase in reads)
     places = _count(n, size, stride, dilation, padding)
-    full = places + reads[-1][0]
+    length = places + reads[-1][0]
     ends = -(-(n + padding[0]) // stride)  # from here there are zeros in each phase, and …
     begins = padding[0] // stride  # … up to here
-    return _Axis(phases, starts, full, min(full, max(ends, full - begins, places)))
+    return _Axis(phases, starts, length, min(length, max(ends, length - begins, places)))
 
 
 def plan_convolution(
-    x: Shape, weight: Shape, over: Windows, groups: int, *, as_it_lies: bool
+    x: Shape, weight: Shape, geometry: Windows, groups: int, *, as_it_lies: bool
 ) -> ConvolutionPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, C / groups, h, w), none of them empty.
 
     `as_it_lies` states that x is float32 and contiguous. Return None if an image is too large for the kernels.
     """
-    outputs, own = weight[:2]
-    down, across = itertools.starmap(_axis, zip(x[1:], *over, strict=True))
-    places = over.places(x[1:])
-    columns = across.least
-    plane = down.full * columns + across.full - columns  # with the zeros that follow the last row
-    phases = list(itertools.product(range(len(down.phases)), range(len(across.phases))))
-    image = own * len(phases) * plane
+    outputs, channels = weight[:2]
+    down, column_axis = itertools.starmap(_axis, zip(x[1:], *geometry, strict=True))
+    places = geometry.places(x[1:])
+    columns = column_axis.least
+    plane = down.full * columns + column_axis.full - columns  # with the zeros that follow the last row
+    phases = list(itertools.product(range(len(down.phases)), range(len(column_axis.phases))))
+    image = channels * len(phases) * plane
     if image >= _LARGEST:
         return None
 
     last = (places[0] - 1) * columns + places[1]
     each = outputs // groups
     rows = next(r for r in FORMS if r <= each or (r == _LARGE and each >= _SMALL))
-    blocks, large = _blocks(each, own * math.prod(over.size), rows)
+    blocks, rows_of_blocks = _blocks(each, channels * math.prod(geometry.size), rows)
     panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES * (_WASTED - 1) <= last * _WASTED),
                   FORMS[rows][-1])  # fmt: skip
-    direct = as_it_lies and not any(map(any, over.padding)) and over.stride == (1, 1) and last >= panels * LANES
-    laying = None if direct else _laying(x, over, down, across, columns, plane)
+    direct = as_it_lies and not any(map(any, geometry.padding)) and geometry.stride == (1, 1) and last >= panels * LANES
+    laying = None if direct else _laying(x, geometry, down, column_axis, columns, plane)
     last = max(last, panels * LANES)
-    window = [(i * len(across.phases) + j) * plane + y * columns + z for i, y in down.starts for j, z in across.starts]
-    terms = np.add.outer(np.arange(own, dtype=np.int64) * (len(phases) * plane), np.array(window, np.int64)).reshape(-1)
-    lengths = (len(terms), each, groups, *places, columns, last, large)
+    starts = itertools.product(down.starts, column_axis.starts)
+    window = [(i * len(column_axis.phases) + j) * plane + y * columns + z for (i, y), (j, z) in starts]
+    terms = np.add.outer(
+        np.arange(channels, dtype=np.int64) * (len(phases) * plane), np.array(window, np.int64),
+    ).reshape(-1)  # fmt: skip
+    lengths = (len(terms), each, groups, *places, columns, last, rows_of_blocks)
     grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
     return ConvolutionPlan(laying, panels * LANES, rows, panels, image, math.prod(places), lengths, terms, grid)
 
@@ -195,16 +198,16 @@ class ChannelsPlan(NamedTuple):
         return record(_CHANNELS.pack(x, weight, bias, out, *self.lengths, 0))
 
 
-def plan_channels(x: Shape, weight: Shape, over: Windows, groups: int) -> ChannelsPlan | None:
+def plan_channels(x: Shape, weight: Shape, window: Windows, groups: int) -> ChannelsPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None if another kernel suits it better."""
-    (rows, columns), outputs = over.places(x[1:]), weight[0]
-    if weight[1] != 1 or math.prod(over.size) > _FEW or columns < LANES // 2 or rows < _ROWS:
+    (rows, columns), outputs = window.places(x[1:]), weight[0]
+    if weight[1] != 1 or math.prod(window.size) > _FEW or columns < LANES // 2 or rows < _ROWS:
         return None
     lines = max(1, min(rows, _LAID // columns))
-    (top, _), (left, _) = over.padding
-    lengths = (x[1], x[2], columns, rows, weight[3], weight[2], *reversed(over.stride), *reversed(over.dilation),
-               left, top, outputs, outputs // groups, lines)  # fmt: skip
-    stride = over.stride[1] if over.stride[1] <= 2 else 0
+    (top, _), (padding_left, _) = window.padding
+    lengths = (x[1], x[2], columns, rows, weight[3], weight[2], *reversed(window.stride), *reversed(window.dilation),
+               padding_left, top, outputs, outputs // groups, lines)  # fmt: skip
+    stride = window.stride[1] if window.stride[1] <= 2 else 0
     return ChannelsPlan(stride, lengths, (-(-rows // lines) * LANES, outputs, 1))
 
 
@@ -213,7 +216,7 @@ class DepthwisePlan(NamedTuple):
 
     Attributes
     ----------
-    told : tuple of int
+    template_arguments : tuple of int
         The arguments of the kernel's template.
     lengths : tuple of int
         The kernel's record, except for offsets.
@@ -221,7 +224,7 @@ class DepthwisePlan(NamedTuple):
         For one image.
     """
 
-    told: tuple[int, ...]
+    template_arguments: tuple[int, ...]
     lengths: tuple[int, ...]
     threads: int
 
@@ -230,44 +233,47 @@ class DepthwisePlan(NamedTuple):
         return record(_DEPTHWISE.pack(x, weight, bias, *self.lengths))
 
 
-def plan_depthwise(x: Shape, weight: Shape, over: Windows, groups: int) -> DepthwisePlan | None:
+def plan_depthwise(x: Shape, weight: Shape, window: Windows, groups: int) -> DepthwisePlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, 1, h, w) on a GPU; None if the windows are too large.
 
     Positions of a column share elements if their windows overlap.
     """
     if weight[1] != 1:
         return None
-    (height, width), (down, across), (below, beside) = over.size, over.stride, over.dilation
-    (rows, columns), outputs = over.places(x[1:]), weight[0]
-    reach = (height - 1) * below + 1
+    (height, width), (down, row_width), (padding_below, padding_right) = window.size, window.stride, window.dilation
+    (rows, columns), outputs = window.places(x[1:]), weight[0]
+    reach = (height - 1) * padding_below + 1
     shares = down < reach and rows > 1
-    held = (n for n in (_PLACES if shares else (1,)) if n <= rows and ((n - 1) * down + reach) * width <= _HELD)
-    several = next(held, 0)
+    values_held = (n for n in (_PLACES if shares else (1,)) if n <= rows and ((n - 1) * down + reach) * width <= _HELD)
+    several = next(values_held, 0)
     if not several:
         return None
-    (top, _), (left, _) = over.padding
+    (top, _), (padding_left, _) = window.padding
     blocks = -(-rows // several)
-    lengths = (x[2], x[1], columns, rows, left, top, across, down, beside, below, outputs, outputs // groups, blocks, 0)
-    return DepthwisePlan((width, height, several, down, below), lengths, outputs * blocks * columns)
+    lengths = (
+        x[2], x[1], columns, rows, padding_left, top, row_width, down, padding_right, padding_below, outputs,
+        outputs // groups, blocks, 0,
+    )  # fmt: skip
+    return DepthwisePlan((width, height, several, down, padding_below), lengths, outputs * blocks * columns)
 
 
 def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
     """Return how many SIMD-groups sum the outputs of a panel, and how many of these sum `rows`, the others 8."""
     if rows < _LARGE:
         return -(-outputs // rows), -(-outputs // rows)
-    made = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
+    result = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
     # Outputs summed twice count, and reading x once counts as two more outputs.
-    few, large = min(made, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
-    return few + large, large
+    small, large = min(result, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
+    return small + large, large
 
 
-def _laying(x: Shape, over: Windows, down: _Axis, across: _Axis, columns: int, plane: int) -> Laying:
+def _laying(x: Shape, window: Windows, row_axis: _Axis, column_axis: _Axis, columns: int, plane: int) -> Laying:
     channels, height, width = x
-    phases = np.array(list(itertools.product(down.phases, across.phases)), np.int32)
-    stride = over.stride[1] if over.stride[1] <= 2 else 0
-    (top, _), (left, _) = over.padding
+    phases = np.array(list(itertools.product(row_axis.phases, column_axis.phases)), np.int32)
+    stride = window.stride[1] if window.stride[1] <= 2 else 0
+    (top, _), (padding_left, _) = window.padding
     rows = -(-plane // columns)
-    each = max(1, min(rows, _LAID // columns))
-    layout = (height, width, columns, plane, top, left, *over.stride, len(phases), each, rows, 0)
-    grid = (-(-rows // each) * LANES, channels * len(phases), 1)
+    rows_per_group = max(1, min(rows, _LAID // columns))
+    layout = (height, width, columns, plane, top, padding_left, *window.stride, len(phases), rows_per_group, rows, 0)
+    grid = (-(-rows // rows_per_group) * LANES, channels * len(phases), 1)
     return Laying(f"lay_{stride}", layout, phases, channels * len(phases) * plane, grid)

@@ -81,20 +81,20 @@ def device_of(caps: Caps) -> Device:
         return CORES._replace(crowd=_CROWD, streams=FAR) if caps.serial else CORES._replace(matrices=caps.matrices)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
-    made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
-    return made._replace(matrices=caps.matrices, copies=caps.copies)
+    result = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
+    return result._replace(matrices=caps.matrices, copies=caps.copies)
 
 
 def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for some SIMD-groups; `alone` puts each into its own threadgroup."""
-    few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
-    if alone or (few and simd_groups < device.simd_groups):
-        together = 1
-    elif few:
-        together = device.crowd // 8
+    is_small = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
+    if alone or (is_small and simd_groups < device.simd_groups):
+        groups_together = 1
+    elif is_small:
+        groups_together = device.crowd // 8
     else:
-        together = device.crowd if simd_groups >= 8 * device.simd_groups else 8
-    return (simd_groups * LANES, 1, 1), (together * LANES, 1, 1)
+        groups_together = device.crowd if simd_groups >= 8 * device.simd_groups else 8
+    return (simd_groups * LANES, 1, 1), (groups_together * LANES, 1, 1)
 
 
 def threads_for_row(count: int, device: Device) -> int:

@@ -18,8 +18,8 @@ from .packed_record import record
 from .row_splits import FEW_TERMS, Split, split_rows
 
 __all__ = [
-    "RANK", "ElementwisePlan", "RowReductionPlan", "Strip", "broadcast", "plan_elementwise", "plan_row_reduction",
-    "plan_transposed", "stretched",
+    "RANK", "ElementwisePlan", "RowReductionPlan", "Strip", "broadcast", "broadcast_strides", "plan_elementwise",
+    "plan_row_reduction", "plan_transposed",
 ]  # fmt: skip
 
 RANK = 8
@@ -66,7 +66,7 @@ class ElementwisePlan(NamedTuple):
     inner: Shape = ()
 
 
-def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
+def broadcast(caller: str, shapes: Sequence[Shape]) -> Shape:
     """Return the broadcast shape of several shapes (array API, "Broadcasting").
 
     Raises
@@ -80,15 +80,15 @@ def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        message = f"{who}: shapes {' and '.join(map(str, shapes))} do not broadcast. Lengths must be equal, or 1."
+        message = f"{caller}: shapes {' and '.join(map(str, shapes))} do not broadcast. Lengths must be equal, or 1."
         raise ValueError(message) from None
 
 
-def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
+def broadcast_strides(strides: Shape, shape: Shape, target: Shape) -> Shape:
     """Return the strides of an operand broadcast to a shape, which are 0 along repeated axes."""
-    missing = len(to) - len(shape)
-    own = tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
-    return (0,) * missing + own
+    missing = len(target) - len(shape)
+    strides_of_operand = tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+    return (0,) * missing + strides_of_operand
 
 
 def plan_elementwise(
@@ -98,7 +98,7 @@ def plan_elementwise(
 
     `nbytes` is the total size of one element of each operand and result.
     """
-    sizes, strides = _merged(shape, [s.strides for s in strips])
+    sizes, strides = _merge_axes(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
     kinds = _kinds(inner)
     record = _record(sizes, strides, strips)
@@ -106,7 +106,7 @@ def plan_elementwise(
     if rows == 1 and "g" not in kinds and not any(s.offset for s in strips):
         kinds = kinds.upper()
         if device.waits:
-            return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
+            return ElementwisePlan(kinds, record, *_grid_of_several(sizes[-1]), inner)
         if sizes[-1] * nbytes >= device.streams:
             kinds = kinds[:-results] + "V" * results
     threadgroup = _threadgroup(sizes[-1], rows, kinds)
@@ -115,18 +115,18 @@ def plan_elementwise(
 
 def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | None:
     """Plan a tiled transpose (``transpose.metal``); None unless both are contiguous, along different axes."""
-    sizes, strides = _merged(shape, [s.strides for s in strips])
-    given, result = strides
-    if 1 not in given or 1 not in result:
+    sizes, strides = _merge_axes(shape, [s.strides for s in strips])
+    extents, result = strides
+    if 1 not in extents or 1 not in result:
         return None
-    down, along = given.index(1), result.index(1)
-    if down == along or min(sizes[down], sizes[along]) < _TURNED:
+    down, inner_axis = extents.index(1), result.index(1)
+    if down == inner_axis or min(sizes[down], sizes[inner_axis]) < _TURNED:
         return None
-    order = [*(d for d in range(len(sizes)) if d not in {down, along}), down, along]
+    order = [*(d for d in range(len(sizes)) if d not in {down, inner_axis}), down, inner_axis]
     sizes = [sizes[d] for d in order]
     record = _record(sizes, [[s[d] for d in order] for s in strides], strips)
-    across, tall = (-(-n // _TILE) for n in (sizes[-1], sizes[-2]))
-    grid = (across * _TILE, tall * _TILE_ROWS, math.prod(sizes[:-2]))
+    outer_axis, tall = (-(-n // _TILE) for n in (sizes[-1], sizes[-2]))
+    grid = (outer_axis * _TILE, tall * _TILE_ROWS, math.prod(sizes[:-2]))
     return ElementwisePlan("turned", record, grid, (_TILE, _TILE_ROWS, 1))
 
 
@@ -161,17 +161,17 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     each = count <= FEW_TERMS
     if each:
         parts = Split(count, count, 1)
-    made = Strip((*(s * parts.parts for s in out), 0), 0)
-    sizes, strides = _merged(shape[:-1], [s.strides[:-1] for s in (*strips, made)])
+    result = Strip((*(s * parts.parts for s in out), 0), 0)
+    sizes, strides = _merge_axes(shape[:-1], [s.strides[:-1] for s in (*strips, result)])
     inner = [s.strides[-1] for s in strips]
     sizes.append(count)
-    for own, step in zip(strides, (*inner, 0), strict=True):
-        own.append(step)
+    for strides_of_out, step in zip(strides, (*inner, 0), strict=True):
+        strides_of_out.append(step)
     kinds = "".join("u" if s == 1 else "s" for s in inner) if set(inner) <= {0, 1} else "g" * len(inner)
     splits = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
     grid, threadgroup = grid_of_threads(rows) if each else grid_of_groups(rows * parts.parts, device)
     kernel = "each" if each else "rows" if parts.parts == 1 else "first"
-    walk = _record(sizes, strides, (*strips, made))
+    walk = _record(sizes, strides, (*strips, result))
     return RowReductionPlan(kernel, kinds, walk, splits, grid, threadgroup, parts.parts)
 
 
@@ -182,48 +182,48 @@ def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip])
             f"an array of {depth} axes that cannot be merged; at most {RANK} are supported. Copy it first."
         )
     numbers: list[int] = []
-    for strip, own in zip(strips, strides, strict=True):
-        numbers += [strip.offset, *reversed(own), *(0,) * (RANK - depth)]
+    for strip, padded_strides in zip(strips, strides, strict=True):
+        numbers += [strip.offset, *reversed(padded_strides), *(0,) * (RANK - depth)]
     numbers += [0] * ((_OPERANDS - len(strips)) * (1 + RANK))
     numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth]
     return np.frombuffer(bytearray(_FORMAT.pack(*numbers)), np.uint8)
 
 
-def _merged(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[list[int]]]:
+def _merge_axes(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[list[int]]]:
     """Drop axes of one element, merge neighbours that are contiguous in every operand, put a long axis innermost."""
     axes = [d for d, n in enumerate(shape) if n != 1]
     sizes: list[int] = []
-    merged: list[list[int]] = [[] for _ in strides]
+    merged_strides: list[list[int]] = [[] for _ in strides]
     for d in axes:
-        own = [s[d] for s in strides]
-        if sizes and all(m[-1] == s * shape[d] for m, s in zip(merged, own, strict=True)):
+        operand_strides = [s[d] for s in strides]
+        if sizes and all(m[-1] == s * shape[d] for m, s in zip(merged_strides, operand_strides, strict=True)):
             sizes[-1] *= shape[d]
-            for m, s in zip(merged, own, strict=True):
+            for m, s in zip(merged_strides, operand_strides, strict=True):
                 m[-1] = s
         else:
             sizes.append(shape[d])
-            for m, s in zip(merged, own, strict=True):
+            for m, s in zip(merged_strides, operand_strides, strict=True):
                 m.append(s)
     if not sizes:
         return [1], [[1] for _ in strides]
     longest = max(range(len(sizes)), key=sizes.__getitem__)
     if sizes[-1] < _NARROW and sizes[longest] >= _NARROW:
-        for m in (sizes, *merged):
+        for m in (sizes, *merged_strides):
             m.append(m.pop(longest))
-    return sizes, merged
+    return sizes, merged_strides
 
 
 def _kinds(inner: Sequence[int]) -> str:
     """Return the variant: vectors if every operand allows them, else any strides for all inputs."""
-    *given, result = inner
-    if result == 1 and all(s in {0, 1} for s in given) and (len(given) > 1 or given == [1]):
-        kinds = "".join("u" if s == 1 else "s" for s in given)
+    *letters, result = inner
+    if result == 1 and all(s in {0, 1} for s in letters) and (len(letters) > 1 or letters == [1]):
+        kinds = "".join("u" if s == 1 else "s" for s in letters)
         if "u" in kinds:
             return kinds + "u"
-    return "g" * len(given) + ("u" if result == 1 else "g")
+    return "g" * len(letters) + ("u" if result == 1 else "g")
 
 
-def _of_several(count: int) -> tuple[Grid, Grid]:
+def _grid_of_several(count: int) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for threads that take several elements each, as in `first_of_several`."""
     return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 

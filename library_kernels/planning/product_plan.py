@@ -15,7 +15,7 @@ import numpy as np
 
 from ...engine.base import Grid
 from .device import CORES, LANES, Device
-from .elementwise_plan import stretched
+from .elementwise_plan import broadcast_strides
 from .packed_record import Record, record
 
 __all__ = [
@@ -89,8 +89,10 @@ class Strided(NamedTuple):
 
     def without(self, *axes: int) -> Strided:
         """Remove axes of one element."""
-        gone = {d % len(self.shape) for d in axes}
-        shape, strides = (tuple(v for d, v in enumerate(of) if d not in gone) for of in (self.shape, self.strides))
+        dropped = {d % len(self.shape) for d in axes}
+        shape, strides = (
+            tuple(v for d, v in enumerate(values) if d not in dropped) for values in (self.shape, self.strides)
+        )
         return Strided(shape, strides, self.offset)
 
 
@@ -154,7 +156,7 @@ class Matrices(NamedTuple):
     aligned: bool = False
 
     @property
-    def transposed(self) -> Matrices:
+    def transpose(self) -> Matrices:
         """The same with rows and columns exchanged."""
         return self._replace(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
@@ -167,13 +169,13 @@ def plan_product(
 
     `aligned` states whether each factor's memory starts at a multiple of 16 bytes.
     """
-    one, other = _factors(a, b, batch)
-    return _Planner(dtype, device).product(one._replace(aligned=aligned[A]), other._replace(aligned=aligned[B]))
+    first, second = _factors(a, b, batch)
+    return _Planner(dtype, device).product(first._replace(aligned=aligned[A]), second._replace(aligned=aligned[B]))
 
 
 def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     """Plan such a product of 16-bit floats if `a` was converted to float: contiguous, with at least `ROWS` rows."""
-    return _Planner(dtype).widened(*_factors(a, b, batch))
+    return _Planner(dtype).multiply_panels(*_factors(a, b, batch))
 
 
 def plan_windows(
@@ -191,13 +193,13 @@ def plan_windows(
     if channels % STRIPS[_SIZES[kind]] or a.shape[1] < FEW_LINES:
         return None
     image = int(np.prod(images.shape[3:], dtype=np.int64))
-    one = _matrices(A, a, (groups,))._replace(order=np.tile(np.arange(groups), batch), aligned=aligned)
+    first = _matrices(A, a, (groups,))._replace(order=np.tile(np.arange(groups), batch), aligned=aligned)
     count = np.arange(batch * groups, dtype=np.int64)
     starts = count * channels * image
     if channels_last:
         starts = count // groups * (groups * channels * image) + count % groups * channels
-    other = Matrices(B, a.shape[2], places, image, 1, images.offset + starts, count, aligned=channels_last)
-    return _Planner(dtype, device).tiled(one, other, window)
+    second = Matrices(B, a.shape[2], places, image, 1, images.offset + starts, count, aligned=channels_last)
+    return _Planner(dtype, device).multiply_tiles(first, second, window)
 
 
 def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
@@ -205,12 +207,12 @@ def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     k = a.shape[-1]
     rows = Strided((*a.shape[:-1], 1, k), (*a.strides[:-1], k, 1), a.offset)
     columns = Strided((*b.shape, 1), (*b.strides, 1), b.offset)
-    one, other = _matrices(A, rows, batch), _matrices(B, columns, batch)
-    if len(one.order) < MANY:
-        return _Planner(dtype).run("dots", one, other)
-    count = len(one.order)
+    first, second = _matrices(A, rows, batch), _matrices(B, columns, batch)
+    if len(first.order) < MANY:
+        return _Planner(dtype).run("dots", first, second)
+    count = len(first.order)
     packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0))
-    starts = _pairs(one, other)
+    starts = _pairs(first, second)
     grid = (-(-count // EACH) * LANES, 1, 1)
     step = ProductStep(f"pair_dots_{_KINDS[dtype]}", (A, B, C), (starts, packed), grid, (LANES, 1, 1))
     return ProductPlan((step,), ())
@@ -223,10 +225,12 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
     for n in reversed(batch):
         out.append(step)
         step *= n
-    laid = [*((x.offset, stretched(x.strides[:-1], x.shape[:-1], batch)) for x in (a, b)), (0, tuple(reversed(out)))]
-    others = [d for d in range(len(batch)) if d != inner]
-    starts = [_places(at, [s[d] for d in others], [batch[d] for d in others]) for at, s in laid]
-    steps = np.array([s[inner] if batch else 0 for _, s in laid], np.int64)
+    factors = ((x.offset, broadcast_strides(x.strides[:-1], x.shape[:-1], batch)) for x in (a, b))
+    strided = [*factors, (0, tuple(reversed(out)))]
+    outer_axes = [d for d in range(len(batch)) if d != inner]
+    outer_batch = [batch[d] for d in outer_axes]
+    starts = [_places(offset, [s[d] for d in outer_axes], outer_batch) for offset, s in strided]
+    steps = np.array([s[inner] if batch else 0 for _, s in strided], np.int64)
     count = batch[inner] if batch else 1
     packed = record(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
     grid = (count, len(starts[0]), 1)
@@ -252,30 +256,30 @@ def _as_rows(a: Strided) -> Strided | None:
 
 
 def _matrices(place: int, x: Strided, batch: Shape) -> Matrices:
-    own = x.shape[:-2]
+    lead = x.shape[:-2]
     rows, columns = x.shape[-2:]
     row, column = x.strides[-2:]
-    starts = _places(x.offset, x.strides[:-2], own)
-    order = np.arange(len(starts)).reshape(own)
-    if own != batch:
+    starts = _places(x.offset, x.strides[:-2], lead)
+    order = np.arange(len(starts)).reshape(lead)
+    if lead != batch:
         order = np.broadcast_to(order, batch)
     return Matrices(place, rows, columns, row, column, starts, order.reshape(-1))
 
 
 def _places(offset: int, strides: Sequence[int], shape: Sequence[int]) -> Starts:
     """Return the offset of each element of a shape, last axis fastest."""
-    found = np.array([offset], np.int64)
+    result = np.array([offset], np.int64)
     for n, stride in zip(shape, strides, strict=True):
-        found = (found[:, None] + np.arange(n, dtype=np.int64) * stride).reshape(-1)
-    return found
+        result = (result[:, None] + np.arange(n, dtype=np.int64) * stride).reshape(-1)
+    return result
 
 
 def _pairs(a: Matrices, b: Matrices) -> Starts:
     """Return the offsets of each product's two factors, interleaved."""
-    found = np.empty((len(a.order), 2), np.int64)
+    result = np.empty((len(a.order), 2), np.int64)
     for i, x in enumerate((a, b)):
-        found[:, i] = x.starts if len(x.starts) == len(x.order) else x.starts[x.order]
-    return found
+        result[:, i] = x.starts if len(x.starts) == len(x.order) else x.starts[x.order]
+    return result
 
 
 class _Planner:
@@ -291,15 +295,16 @@ class _Planner:
 
     def product(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Choose the kernel."""
-        along = a.column == b.row == 1  # both are contiguous along K
-        if (b.columns == 1 and not along) or (a.rows == 1 and along):
-            a, b = b.transposed, a.transposed  # C is a vector: its transpose has the same layout
-        if along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
-            wide = self.device.tile_places and self.kind in _FLOATS and _by_fours(a) and _by_fours(b.transposed)
-            return self.run("wide_dots" if wide else "dots", a, b)
+        is_along = a.column == b.row == 1  # both are contiguous along K
+        if (b.columns == 1 and not is_along) or (a.rows == 1 and is_along):
+            a, b = b.transpose, a.transpose  # C is a vector: its transpose has the same layout
+        if is_along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
+            reads_four = _reads_by_four(a) and _reads_by_four(b.transpose)
+            is_wide = self.device.tile_places and self.kind in _FLOATS and reads_four
+            return self.run("wide_dots" if is_wide else "dots", a, b)
         neighbours = b.column == 1 or b.columns == 1
         if self.device.tile_places and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
-            return self.tiled(a, b)
+            return self.multiply_tiles(a, b)
         if self.device.tile_places and neighbours and b.columns > LANES and a.rows <= FEW_LINES:
             return self.columns(a, b)
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
@@ -307,13 +312,13 @@ class _Planner:
             return self.run("matmul_few", a, b)
         if neighbours and close:
             return self.run("matmul", a, b)
-        along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
-        return self.run("matmul_panels" if along else "matmul", a, self._packed(b, f"pack_{self.size}"))
+        is_along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
+        return self.run("matmul_panels" if is_along else "matmul", a, self._pack_panels(b, f"pack_{self.size}"))
 
-    def widened(self, a: Matrices, b: Matrices) -> ProductPlan:
+    def multiply_panels(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Multiply after `a` was converted to float; `b` is converted as it is packed, and the result is rounded."""
         self.size, self.wide = _WIDENED[self.kind], True
-        return self.run("matmul_panels", a, self._packed(b, f"pack_{self.kind}"))
+        return self.run("matmul_panels", a, self._pack_panels(b, f"pack_{self.kind}"))
 
     def run(self, name: str, a: Matrices, b: Matrices) -> ProductPlan:
         """Add the kernel that multiplies, and the one that adds up the parts of K."""
@@ -327,23 +332,23 @@ class _Planner:
     def columns(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Add the kernel whose threadgroups take a strip of B's columns and a part of K; on a GPU."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
-        wide = self.kind in _FLOATS and _by_fours(b)
+        is_wide = self.kind in _FLOATS and _reads_by_four(b)
         rows = 1 if m == 1 or self.kind == "ulong" else FEW
-        several = 2 if self.kind == "ulong" else 8 if wide and rows == 1 and self.size == 2 else 4
+        several = 2 if self.kind == "ulong" else 8 if is_wide and rows == 1 and self.size == 2 else 4
         strips, down = -(-n // (several * LANES)), -(-m // rows)
         splits = max(1, min(COLUMN_GROUPS * self.device.tile_places // (strips * down * batch), k // SPAN))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.panel)
         grid = (strips * COLUMN_THREADS, down, shape[0] * batch)
-        return self._multiply(f"columns_{'wide_' * wide}{rows}", a, b, shape, grid, COLUMN_THREADS)
+        return self._multiply(f"columns_{'wide_' * is_wide}{rows}", a, b, shape, grid, COLUMN_THREADS)
 
-    def tiled(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
+    def multiply_tiles(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
         """Add the kernel whose threadgroups compute one tile each; for windows, B is the start of the images."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
         several = 8 if matrices else 4
-        ways = (_way(a, several), _way(b.transposed, several) if window is None else "WINDOWS")
-        form, sizes = self._tiles(ways, piped=window is None or b.aligned)
+        ways = (_load_kind(a, several), _load_kind(b.transpose, several) if window is None else "WINDOWS")
+        form, sizes = self._tiles(ways, is_piped=window is None or b.aligned)
         for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
             if tiles >= tile.filled * places and 2 * m > tile.rows:
@@ -352,17 +357,17 @@ class _Planner:
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.column)
         grid = (tiles // batch * tile.threads, 1, shape[0] * batch)
-        more = () if window is None else (window,)
-        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, more)
+        constants = () if window is None else (window,)
+        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, constants)
 
-    def _tiles(self, ways: tuple[str, str], *, piped: bool) -> tuple[str, tuple[Tile, ...]]:
+    def _tiles(self, ways: tuple[str, str], *, is_piped: bool) -> tuple[str, tuple[Tile, ...]]:
         """Return the kernels that read factors in this way, and the sizes of their tiles."""
         if self.kind not in _WIDENED:
             return "tiles", TILES
-        piped = piped and self.device.copies and "ANY" not in ways
-        if "WINDOWS" in ways and not piped:
+        is_piped = is_piped and self.device.copies and "ANY" not in ways
+        if "WINDOWS" in ways and not is_piped:
             return "matrix_tiles", MATRIX_TILES[-1:]
-        return ("matrix_pipes", PIPES) if piped else ("matrix_tiles", MATRIX_TILES)
+        return ("matrix_pipes", PIPES) if is_piped else ("matrix_tiles", MATRIX_TILES)
 
     def _multiply(
         self, name: str, a: Matrices, b: Matrices, split: tuple[int, int, int, int], grid: Grid, threads: int,
@@ -393,24 +398,24 @@ class _Planner:
         if name == "matmul_few":
             return -(-m // FEW), -(-n // (LANES * panels)), 1
         if name == "matmul_panels":
-            across, down = -(-n // (2 * LANES)), -(-m // ROWS)
-            return across, 1, -(-down // max(1, min(TALL, across * down * batch // ENOUGH)))
-        along = -(-m // rows)
-        blocks = -(-along // BLOCK)
-        return -(-along // blocks), -(-n // LANES), blocks
+            column_tiles, down = -(-n // (2 * LANES)), -(-m // ROWS)
+            return column_tiles, 1, -(-down // max(1, min(TALL, column_tiles * down * batch // ENOUGH)))
+        row_tiles = -(-m // rows)
+        blocks = -(-row_tiles // BLOCK)
+        return -(-row_tiles // blocks), -(-n // LANES), blocks
 
     def _split(self, name: str, m: int, n: int, k: int, groups: int) -> tuple[int, int]:
         """Split K into parts; return their number and length."""
         splits = min((2 * self.device.tile_places or GROUPS) // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
-        deep = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns
-        if name in ("matmul", "matmul_panels") and k >= 2 * deep and 4 * m * n * (k // deep) <= k * (m + n):
-            splits = max(splits, k // deep)
+        is_deep = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns
+        if name in ("matmul", "matmul_panels") and k >= 2 * is_deep and 4 * m * n * (k // is_deep) <= k * (m + n):
+            splits = max(splits, k // is_deep)
         depth = -(-k // (max(splits, 1) * LANES)) * LANES
         return -(-k // depth), depth
 
-    def _packed(self, b: Matrices, name: str) -> Matrices:
+    def _pack_panels(self, b: Matrices, name: str) -> Matrices:
         """Copy matrices into panels of 32 columns."""
         count, panels, panel = len(b.starts), -(-b.columns // LANES), b.rows * LANES
         place = self._scratch(count * panels * panel * self.size)
@@ -434,19 +439,19 @@ class _Planner:
         self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), ways))
 
 
-def _whole(x: Matrices, several: int, *numbers: int) -> bool:
+def _is_aligned_for(x: Matrices, several: int, *numbers: int) -> bool:
     """Return whether a factor is aligned for reads of several elements, and these numbers are multiples of that."""
     return x.aligned and not any(n % several for n in numbers) and not (x.starts % several).any()
 
 
-def _by_fours(x: Matrices) -> bool:
+def _reads_by_four(x: Matrices) -> bool:
     """Return whether the lines of a factor, whose elements are neighbours, may be read four at a time."""
     lines = (x.row,) if x.rows > 1 else ()
-    return _whole(x, 4, x.columns, *lines)
+    return _is_aligned_for(x, 4, x.columns, *lines)
 
 
-def _way(x: Matrices, several: int) -> str:
+def _load_kind(x: Matrices, several: int) -> str:
     """Return how the lines of a factor, rows of A or columns of B, are read: see ``tile_loads.h``."""
-    if x.column == 1 and _whole(x, several, x.columns, x.row):
+    if x.column == 1 and _is_aligned_for(x, several, x.columns, x.row):
         return "WIDE_ALONG"
-    return "WIDE_ACROSS" if x.row == 1 and _whole(x, several, x.rows, x.column) else "ANY"
+    return "WIDE_ACROSS" if x.row == 1 and _is_aligned_for(x, several, x.rows, x.column) else "ANY"

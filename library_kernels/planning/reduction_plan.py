@@ -11,14 +11,7 @@ from .device import LANES, Device, grid_of_groups, grid_of_rows, grid_of_threads
 from .packed_record import Record, record
 from .row_splits import FEW_TERMS, TILE_BYTES, Split, split_columns, split_down, split_rows
 
-__all__ = [
-    "Axis",
-    "ReductionStep",
-    "axes_of_view",
-    "merged",
-    "packed_reduction",
-    "plan_reduction",
-]
+__all__ = ["Axis", "ReductionStep", "axes_of_view", "merge_axes", "packed_reduction", "plan_reduction"]
 
 _BLOCK = 4096  # a SIMD-group adds up this many elements before it updates the total; a stretch is a multiple
 _ALONE = 512  # from this many reductions, a thread takes more than a few elements by itself
@@ -32,7 +25,7 @@ class Axis(NamedTuple):
 
     length: int
     stride: int
-    gone: bool
+    is_reduced: bool
 
 
 class ReductionStep(NamedTuple):
@@ -67,7 +60,7 @@ class _Form(NamedTuple):
 
 
 def plan_reduction(
-    axes: Sequence[Axis], offset: int, size: int, scale: float, device: Device, *, own: bool
+    axes: Sequence[Axis], offset: int, size: int, scale: float, device: Device, *, has_centre: bool
 ) -> tuple[ReductionStep, ...] | None:
     """Plan a commutative reduction of a view.
 
@@ -81,7 +74,7 @@ def plan_reduction(
     scale : float
         The number passed to `finish`.
     device : Device
-    own : bool
+    has_centre : bool
         Whether each reduction has its own value for `load`.
 
     Returns
@@ -90,159 +83,165 @@ def plan_reduction(
         None if the view must first be copied: its kept axes, then the reduced ones, contiguous.
     """
     axes, offset = _forward(axes, offset)
-    kept = merged(a for a in axes if not a.gone)
-    gone = merged(sorted((a for a in axes if a.gone), key=lambda a: -a.stride)) or [Axis(1, 1, gone=True)]
-    if len(gone) > 1:
-        return None if own else _in_passes(axes, offset, size, scale, device)
-    form = _form(kept, gone[0], offset)
-    return None if form is None else _steps(form, size, scale, device, own=own)
+    kept_axes = merge_axes(a for a in axes if not a.is_reduced)
+    reduced_axes = merge_axes(
+        sorted((a for a in axes if a.is_reduced), key=lambda a: -a.stride),
+    ) or [Axis(1, 1, is_reduced=True)]  # fmt: skip
+    if len(reduced_axes) > 1:
+        return None if has_centre else _plan_passes(axes, offset, size, scale, device)
+    form = _form(kept_axes, reduced_axes[0], offset)
+    return None if form is None else _steps(form, size, scale, device, has_centre=has_centre)
 
 
-def axes_of_view(shape: Iterable[int], strides: Iterable[int], gone: Iterable[int]) -> list[Axis]:
+def axes_of_view(shape: Iterable[int], strides: Iterable[int], reduced: Iterable[int]) -> list[Axis]:
     """Return the axes of a view that have more than one element; strides are in elements."""
-    away = set(gone)
-    return [Axis(n, s, i in away) for i, (n, s) in enumerate(zip(shape, strides, strict=True)) if n != 1]
+    reduced_set = set(reduced)
+    return [Axis(n, s, i in reduced_set) for i, (n, s) in enumerate(zip(shape, strides, strict=True)) if n != 1]
 
 
-def merged(axes: Iterable[Axis]) -> list[Axis]:
+def merge_axes(axes: Iterable[Axis]) -> list[Axis]:
     """Merge neighbouring axes that are contiguous with each other."""
-    made: list[Axis] = []
+    result: list[Axis] = []
     for a in axes:
-        if made and made[-1].stride == a.length * a.stride:
-            made[-1] = Axis(made[-1].length * a.length, a.stride, a.gone)
+        if result and result[-1].stride == a.length * a.stride:
+            result[-1] = Axis(result[-1].length * a.length, a.stride, a.is_reduced)
         else:
-            made.append(a)
-    return made
+            result.append(a)
+    return result
 
 
 def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
     """Walk reduced axes forward: their order does not matter."""
-    made = []
+    result = []
     for a in axes:
-        if a.gone and a.stride < 0:
+        if a.is_reduced and a.stride < 0:
             offset += (a.length - 1) * a.stride
-            made.append(Axis(a.length, -a.stride, gone=True))
+            result.append(Axis(a.length, -a.stride, is_reduced=True))
         else:
-            made.append(a)
-    return made, offset
+            result.append(a)
+    return result, offset
 
 
-def _in_passes(
+def _plan_passes(
     axes: list[Axis], offset: int, size: int, scale: float, device: Device
 ) -> tuple[ReductionStep, ...] | None:
     """Reduce axes that do not merge, in several passes: those with the least stride first."""
-    ahead = sorted((i for i, a in enumerate(axes) if a.gone), key=lambda i: axes[i].stride)
-    now = {ahead[0]}
-    reach = axes[ahead[0]]
-    for i in ahead[1:]:
+    pending = sorted((i for i, a in enumerate(axes) if a.is_reduced), key=lambda i: axes[i].stride)
+    this_pass = {pending[0]}
+    reach = axes[pending[0]]
+    for i in pending[1:]:
         if axes[i].stride != reach.length * reach.stride:
             break
-        now.add(i)
+        this_pass.add(i)
         reach = axes[i]
-    first_axes = [a._replace(gone=i in now) for i, a in enumerate(axes)]
-    first = plan_reduction(first_axes, offset, size, scale, device, own=False)
+    first_axes = [a._replace(is_reduced=i in this_pass) for i, a in enumerate(axes)]
+    first = plan_reduction(first_axes, offset, size, scale, device, has_centre=False)
     if first is None:
         return None
-    pitch, left = 1, []
-    for a in reversed([a for i, a in enumerate(axes) if i not in now]):
-        left.append(a._replace(stride=pitch))
+    pitch, remaining = 1, []
+    for a in reversed([a for i, a in enumerate(axes) if i not in this_pass]):
+        remaining.append(a._replace(stride=pitch))
         pitch *= a.length
-    later = plan_reduction(left[::-1], 0, size, scale, device, own=False)
-    return None if later is None else first + later
+    other_axes = plan_reduction(remaining[::-1], 0, size, scale, device, has_centre=False)
+    return None if other_axes is None else first + other_axes
 
 
-def _form(kept: list[Axis], gone: Axis, offset: int) -> _Form | None:
-    if len(kept) > 2:
+def _form(kept_axes: list[Axis], reduced_axes: Axis, offset: int) -> _Form | None:
+    if len(kept_axes) > 2:
         return None
-    inner = kept[-1] if kept and kept[-1].stride == 1 else None
-    outer = kept[:-1] if inner else kept
+    inner = kept_axes[-1] if kept_axes and kept_axes[-1].stride == 1 else None
+    outer = kept_axes[:-1] if inner else kept_axes
     if len(outer) > 1:
         return None
     length, pitch = (outer[0].length, outer[0].stride) if outer else (1, 0)
-    if inner is None and gone.stride != 1 and gone.length > FEW_TERMS:
+    if inner is None and reduced_axes.stride != 1 and reduced_axes.length > FEW_TERMS:
         return None  # the elements are far apart: a SIMD-group would gather them one by one
-    return _Form(offset, length, pitch, gone.length, gone.stride, inner.length if inner else 1)
+    return _Form(offset, length, pitch, reduced_axes.length, reduced_axes.stride, inner.length if inner else 1)
 
 
-def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> tuple[ReductionStep, ...] | None:
+def _steps(
+    form: _Form, size: int, scale: float, device: Device, *, has_centre: bool
+) -> tuple[ReductionStep, ...] | None:
     steps: list[ReductionStep] = []
     while True:
         if form.width > 1 or form.pitch != 1:
-            made = _sideways(form, size, scale, device, own=own)
+            result = _reduce_columns_in_tiles(form, size, scale, device, has_centre=has_centre)
         elif form.length < FEW_TERMS:
-            made = _each(form, scale, own=own)
+            result = _reduce_each(form, scale, has_centre=has_centre)
         else:
-            made = _along(form, scale, device, own=own)
-        if made is None:
+            result = _reduce_rows(form, scale, device, has_centre=has_centre)
+        if result is None:
             return None
-        step, left = made
+        step, rest = result
         steps.append(step)
-        if left is None:
+        if rest is None:
             return tuple(steps)
-        form = left
+        form = rest
 
 
-Made = tuple[ReductionStep, _Form | None]
+PlannedStep = tuple[ReductionStep, _Form | None]
 
 
-def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
+def _reduce_rows(form: _Form, scale: float, device: Device, *, has_centre: bool) -> PlannedStep:
     """Reduce rows, each split into stretches."""
     if takes_rows(form.length, form.outer, device):
-        whole = Split(form.length, form.length, 1)
-        packed = _packed(form._replace(pitch=form.outer_pitch), whole, scale, about=int(own))
+        one_stretch = Split(form.length, form.length, 1)
+        packed = _pack_form(form._replace(pitch=form.outer_pitch), one_stretch, scale, about=int(has_centre))
         shape = grid_of_rows(form.outer, threads_for_row(form.length, device))
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
     stretches = split_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
-    packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
+    packed = _pack_form(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(has_centre))
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
-    return step, _rest(form, stretches.parts)
+    return step, _partial_form(form, stretches.parts)
 
 
-def _sideways(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> Made | None:
+def _reduce_columns_in_tiles(
+    form: _Form, size: int, scale: float, device: Device, *, has_centre: bool
+) -> PlannedStep | None:
     """Reduce columns, a tile of them per stretch of rows. Contiguous narrow rows are treated as one wide row."""
-    together = _LAID_OUT // form.width
-    if not own and together > 1 and form.pitch == form.width and form.length >= 4 * together:
-        count = -(-form.length // together)
-        width = together * form.width
+    rows_together = _LAID_OUT // form.width
+    if not has_centre and rows_together > 1 and form.pitch == form.width and form.length >= 4 * rows_together:
+        count = -(-form.length // rows_together)
+        width = rows_together * form.width
         tail = form.length * form.width - (count - 1) * width
-        wide = form._replace(length=count, pitch=width, width=width)
-        step, _ = _columns(wide, size, scale, device, own=False, tail=tail)
-        return step, _rest(form, step.outputs // form.outer // form.width)
+        wide_form = form._replace(length=count, pitch=width, width=width)
+        step, _ = _columns(wide_form, size, scale, device, has_centre=False, tail=tail)
+        return step, _partial_form(form, step.outputs // form.outer // form.width)
     if form.width < LANES:
         if form.length <= FEW_TERMS or (form.outer * form.width >= _ALONE and form.length <= _BLOCK):
-            return _each(form, scale, own=own)
-        if own:
+            return _reduce_each(form, scale, has_centre=has_centre)
+        if has_centre:
             return None
-    return _columns(form, size, scale, device, own=own, tail=form.width)
+    return _columns(form, size, scale, device, has_centre=has_centre, tail=form.width)
 
 
-def _columns(form: _Form, size: int, scale: float, device: Device, *, own: bool, tail: int) -> Made:
+def _columns(form: _Form, size: int, scale: float, device: Device, *, has_centre: bool, tail: int) -> PlannedStep:
     if device.waits:
         down = split_down(form.length, form.outer * form.width, device)
-        packed = _packed(form, down, scale, about=form.width if own else 0, tail=tail)
+        packed = _pack_form(form, down, scale, about=form.width if has_centre else 0, tail=tail)
         outputs = form.outer * down.parts * form.width
-        return ReductionStep("down", packed, *grid_of_threads(outputs), outputs), _rest(form, down.parts)
+        return ReductionStep("down", packed, *grid_of_threads(outputs), outputs), _partial_form(form, down.parts)
     tiles = -(-form.width * size // TILE_BYTES)
     stretches = split_columns(form.length, form.outer * tiles, device.tile_rows, device.tile_groups)
     grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)
-    packed = _packed(form, stretches, scale, about=form.width if own else 0, tail=tail, tiles=tiles)
+    packed = _pack_form(form, stretches, scale, about=form.width if has_centre else 0, tail=tail, tiles=tiles)
     step = ReductionStep("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)
-    return step, _rest(form, stretches.parts)
+    return step, _partial_form(form, stretches.parts)
 
 
-def _each(form: _Form, scale: float, *, own: bool) -> Made:
-    packed = _packed(form, Split(form.length, form.length, 1), scale, about=int(own))
+def _reduce_each(form: _Form, scale: float, *, has_centre: bool) -> PlannedStep:
+    packed = _pack_form(form, Split(form.length, form.length, 1), scale, about=int(has_centre))
     outputs = form.outer * form.width
     return ReductionStep("each", packed, *grid_of_threads(outputs), outputs), None
 
 
-def _rest(form: _Form, parts: int) -> _Form | None:
+def _partial_form(form: _Form, parts: int) -> _Form | None:
     """Return the reduction over the partial results of `parts` stretches, or None if there is only one."""
     return None if parts == 1 else _Form(0, form.outer, parts * form.width, parts, form.width, form.width)
 
 
-def _packed(
+def _pack_form(
     form: _Form, stretches: Split, scale: float, *, about: int, tail: int = 1, tiles: int = 1
 ) -> Record:  # fmt: skip
     return packed_reduction(

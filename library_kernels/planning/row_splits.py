@@ -25,10 +25,10 @@ class Split(NamedTuple):
     parts: int
 
 
-def split(count: int, least: int, parts: int, multiple: int = 1) -> Split:
-    """Split a length into at most `parts` stretches of at least `least`, each but the last a multiple of `multiple`."""
-    wanted = max(1, min(parts, count // least))
-    stretch = -(-count // wanted)
+def split(count: int, shortest: int, parts: int, multiple: int = 1) -> Split:
+    """Split a length into at most `parts` stretches, each at least `shortest` and, but for the last, a multiple."""
+    stretches = max(1, min(parts, count // shortest))
+    stretch = -(-count // stretches)
     stretch = max(1, -(-stretch // multiple) * multiple)
     number = max(1, -(-count // stretch))
     return Split(stretch, count - (number - 1) * stretch, number)

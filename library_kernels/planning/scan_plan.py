@@ -76,8 +76,8 @@ def plan_scan(
         offset, pitch, width, out_pitch, initial, stretches.stretch, stretches.rest, stretches.parts, width, tiles,
     ))  # fmt: skip
     parts = stretches.parts
-    wide = device.waits and width == 1 and not initial and offset % 4 == 0 and (outer == 1 or pitch % 4 == 0)
-    return ScanPlan(kernel, totals if parts > 1 else None, packed, grid, threadgroup, outer * width, parts, wide)
+    reads_wide = device.waits and width == 1 and not initial and offset % 4 == 0 and (outer == 1 or pitch % 4 == 0)
+    return ScanPlan(kernel, totals if parts > 1 else None, packed, grid, threadgroup, outer * width, parts, reads_wide)
 
 
 def threads_of_totals(parts: int) -> int:

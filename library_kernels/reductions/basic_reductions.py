@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.promotion import as_dtype, floating, is_float
+from ...arrays.promotion import as_dtype, floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
-from ..launching.reduction_launch import Monoid, accumulator, reduced, reduced_or, summed, tag
+from ..launching.copying import as_array, convert
+from ..launching.reduction_launch import Monoid, accumulator, reduce, reduce_or_fill, sum_dtype, tag
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axes_of
 
@@ -30,24 +30,24 @@ _FILE = ("reduce.metal",)
 TOTAL_TOLERANCE = {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
 
 
-def total_dtype(dtype: DType, asked: Any, who: str) -> DType:
+def total_dtype(dtype: DType, requested: Any, caller: str) -> DType:
     """Return the dtype in which elements of a dtype are summed (array API, ``sum``)."""
-    if asked is not None:
-        wanted = as_dtype(asked, who)
-        if wanted == _BOOL:
-            raise TypeError(f"{who}: dtype must be numeric; got bool. Use mnb.any or mnb.all.")
-        return wanted
-    return summed(dtype)
+    if requested is not None:
+        target = as_dtype(requested, caller)
+        if target == _BOOL:
+            raise TypeError(f"{caller}: dtype must be numeric; got bool. Use mnb.any or mnb.all.")
+        return target
+    return sum_dtype(dtype)
 
 
-def _added(who: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start: int) -> Array:
+def _accumulate(caller: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start: int) -> Array:
     """Add up or multiply."""
-    x = as_array(who, x)
-    result = total_dtype(x.dtype, dtype, who)
+    x = as_array(caller, x)
+    result = total_dtype(x.dtype, dtype, caller)
     if is_float(x.dtype) and not is_float(result):
-        x = converted(x, result)
+        x = convert(x, result)
     monoid = _adder("Product" if start else "Sum", x.dtype, result)
-    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, result, keepdims=keepdims, nothing=start)
+    return reduce_or_fill(x, axes_of(caller, axis, x.ndim), monoid, result, keepdims=keepdims, of_none=start)
 
 
 @functools.cache
@@ -78,21 +78,21 @@ def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fa
         16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as accurate as
         NumPy's pairwise one, as it adds blocks within blocks.
     """
-    return _added("sum", x, axis, dtype, keepdims=keepdims, start=0)
+    return _accumulate("sum", x, axis, dtype, keepdims=keepdims, start=0)
 
 
 @op("reduction", reference=np.prod, dtypes=ALL, kernels=_FILE, numpy=(np.prod,),
     tolerance={"float32": 170.0, "float16": 0.6, "bfloat16": 0.52})  # six times √2405 roundings of 0.58  # fmt: skip
 def prod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
-    return _added("prod", x, axis, dtype, keepdims=keepdims, start=1)
+    return _accumulate("prod", x, axis, dtype, keepdims=keepdims, start=1)
 
 
-def _extreme(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
+def _extreme(caller: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(caller, x)
     acc = "float" if is_float(x.dtype) else tag(x.dtype)
     monoid = Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc)
-    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, who=who)
+    return reduce_or_fill(x, axes_of(caller, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, caller=caller)
 
 
 @op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax), aliases=("amax",))
@@ -126,22 +126,22 @@ def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _extreme("min", "Minimum", x, axis, keepdims=keepdims)
 
 
-def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing: bool) -> Array:
-    x = as_array(who, x)
+def _reduce_bool(caller: str, functor: str, x: Any, axis: Any, *, keepdims: bool, of_none: bool) -> Array:
+    x = as_array(caller, x)
     monoid = Monoid(functor, tag(x.dtype), "bool", "uint", "uint")
-    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, nothing=nothing)
+    return reduce_or_fill(x, axes_of(caller, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, of_none=of_none)
 
 
 @op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
 def any(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is not 0."""
-    return _vote("any", "Any", x, axis, keepdims=keepdims, nothing=False)
+    return _reduce_bool("any", "Any", x, axis, keepdims=keepdims, of_none=False)
 
 
 @op("reduction", reference=np.all, dtypes=ALL, kernels=_FILE, numpy=(np.all,))
 def all(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Return whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is nonzero."""
-    return _vote("all", "All", x, axis, keepdims=keepdims, nothing=True)
+    return _reduce_bool("all", "All", x, axis, keepdims=keepdims, of_none=True)
 
 
 @op("reduction", reference=np.count_nonzero, dtypes=ALL, kernels=_FILE, numpy=(np.count_nonzero,))
@@ -149,7 +149,7 @@ def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> A
     """Number of elements that are not zero, as int64; parameters as for `sum`."""
     x = as_array("count_nonzero", x)
     monoid = Monoid("Nonzero", tag(x.dtype), "long", "uint", "ulong")
-    return reduced_or(x, axes_of("count_nonzero", axis, x.ndim), monoid, _INT, keepdims=keepdims, nothing=0)
+    return reduce_or_fill(x, axes_of("count_nonzero", axis, x.ndim), monoid, _INT, keepdims=keepdims, of_none=0)
 
 
 def size_of_largest(x: Any, want: Any) -> Any:
@@ -183,17 +183,17 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
     """
     x = as_array("logsumexp", x)
     axes = axes_of("logsumexp", axis, x.ndim)
-    result = floating(x.dtype)
-    most = Monoid("Maximum", tag(x.dtype), "float", "float", "float")
-    about = None if 0 in x.shape else reduced(x, axes, most, _FLOAT)
+    result = floating_dtype(x.dtype)
+    largest = Monoid("Maximum", tag(x.dtype), "float", "float", "float")
+    centre = None if 0 in x.shape else reduce(x, axes, largest, _FLOAT)
     monoid = Monoid("LogSumExp", tag(x.dtype), tag(result), "float", "float")
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=-math.inf, about=about)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=-math.inf, about=centre)
 
 
 @op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.ptp,),
     tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5}, cite="NumPy, ``ptp``")  # fmt: skip
 def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest minus smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
-    most = max(x, axis=axis, keepdims=keepdims)
-    made: Array = BY_NAME["subtract"](most, min(x, axis=axis, keepdims=keepdims))
-    return made
+    largest = max(x, axis=axis, keepdims=keepdims)
+    result: Array = BY_NAME["subtract"](largest, min(x, axis=axis, keepdims=keepdims))
+    return result

@@ -15,7 +15,7 @@ from ...arrays.promotion import as_dtype, is_float, kind_of
 from ...display import Source
 from ...errors import ArgumentError, CompileError, Diagnostic
 from ..launching.copying import as_array, fill_with
-from ..launching.reduction_launch import Monoid, accumulator, build, reduced, tag
+from ..launching.reduction_launch import Monoid, accumulator, build, reduce, tag
 from ..planning.axes import axes_of
 
 __all__ = ["Reduction", "reduction"]
@@ -70,9 +70,9 @@ def reduction(
     >>> root_mean_square(mnb.asarray([3.0, 4.0]))
     array(3.535534, dtype=float32)
     """
-    made = Reduction(combine, init, map, finish, None if dtype is None else as_dtype(dtype, name), name)
-    made.check()
-    return made
+    result = Reduction(combine, init, map, finish, None if dtype is None else as_dtype(dtype, name), name)
+    result.check()
+    return result
 
 
 class Reduction:
@@ -113,8 +113,8 @@ class Reduction:
         if 0 in x.shape:
             return fill_with(empty(shape, result, x.engine), self._start(result))
         count = math.prod(x.shape[i] for i in axes)
-        made = reduced(x, axes, self._monoid(x.dtype, result), result, scale=count)
-        return Array(made.block, result, shape, None, 0)
+        out = reduce(x, axes, self._monoid(x.dtype, result), result, scale=count)
+        return Array(out.block, result, shape, None, 0)
 
     def check(self) -> None:
         """Compile the kernels for floats, else for integers, and report errors at their position in the expressions.
@@ -125,19 +125,19 @@ class Reduction:
         ArgumentError
             If `init` fits none of them.
         """
-        wrong: CompileError | ArgumentError | None = None
+        problem: CompileError | ArgumentError | None = None
         for dtype in (_FLOAT, _INT, _UINT):  # some expressions are valid for integers only
             result = self._result(dtype)
             try:
                 build(self._monoid(dtype if is_float(result) else result, result), engines.named(None).name)
             except (CompileError, ArgumentError) as error:
-                wrong = wrong or error
+                problem = problem or error
             else:
                 return
-        if isinstance(wrong, CompileError):
-            raise CompileError([self._placed(d) for d in wrong.diagnostics[:1]]) from None
-        if wrong is not None:
-            raise wrong
+        if isinstance(problem, CompileError):
+            raise CompileError([self._locate(d) for d in problem.diagnostics[:1]]) from None
+        if problem is not None:
+            raise problem
 
     def _result(self, dtype: DType) -> DType:
         if self.dtype is not None:
@@ -148,8 +148,8 @@ class Reduction:
         monoid = self._monoids.get((dtype, result))
         if monoid is None:
             acc = accumulator(result)
-            written = "bool" if result == np.bool_ else tag(result)  # writing bool turns every value but 0 into 1
-            monoid = Monoid("Custom", tag(dtype), written, acc, acc, self._text(result))
+            source_text = "bool" if result == np.bool_ else tag(result)  # writing bool turns every value but 0 into 1
+            monoid = Monoid("Custom", tag(dtype), source_text, acc, acc, self._text(result))
             self._monoids[dtype, result] = monoid
         return monoid
 
@@ -168,24 +168,24 @@ class Reduction:
                 if np.isfinite(np.array(float(init), dtype)) or not math.isfinite(init):
                     return float(init)
         else:
-            least, most = (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-            fits = f"a whole number from {least} to {most}, or -inf or inf for these two"
+            smallest, largest = (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+            fits = f"a whole number from {smallest} to {largest}, or -inf or inf for these two"
             if init in {-math.inf, math.inf}:
-                return most if init > 0 else least
-            if least <= init <= most and init == int(init):
+                return largest if init > 0 else smallest
+            if smallest <= init <= largest and init == int(init):
                 return int(init)
         message = f"{self.name}: init must be, for {dtype}, {fits}; got {init!r}. Pass one, or another dtype=…."
         raise ArgumentError(message)
 
     def _text(self, result: DType) -> str:
         lines = self._lines
-        one = "bool({})" if result == np.bool_ else "{}"  # an element of 0.5 is true, and an integer 0
+        conversion = "bool({})" if result == np.bool_ else "{}"  # an element of 0.5 is true, and an integer 0
         return "\n".join([
             f"// {self.name}: {lines['combine']}",
             "template <typename T, typename R, typename Part, typename Acc> struct Custom : Monoid<T, R, Part, Acc> {",
             f"    static Acc identity() {{ return {_literal(self._start(result))}; }}",
             "    static Part load(value_of<T> x, float) {",
-            f"        return Part({one.format(lines['map'])});",
+            f"        return Part({conversion.format(lines['map'])});",
             "    }",
             "    template <typename A> static A combine(A a, A b) {",
             f"        return A({lines['combine']});",
@@ -196,13 +196,15 @@ class Reduction:
             "};",
         ])  # fmt: skip
 
-    def _placed(self, found: Diagnostic) -> Diagnostic:
+    def _locate(self, diagnostic: Diagnostic) -> Diagnostic:
         for key, text in self._lines.items():
-            before, _, after = found.text.partition(text)
-            if after.strip() in {");", "));"} and before.strip() in _BEFORE:
-                column = min(max(found.column - len(before), 1), len(text) + 1)
-                return Diagnostic(1, column, found.message, text, f"{self.name} {key}", found.hint, found.severity)
-        return found
+            prefix, _, suffix = diagnostic.text.partition(text)
+            if suffix.strip() in {");", "));"} and prefix.strip() in _BEFORE:
+                column = min(max(diagnostic.column - len(prefix), 1), len(text) + 1)
+                return Diagnostic(
+                    1, column, diagnostic.message, text, f"{self.name} {key}", diagnostic.hint, diagnostic.severity,
+                )  # fmt: skip
+        return diagnostic
 
     def __repr__(self) -> str:
         return f"<metalnb.Reduction {self.name}: {self._lines['combine']}, from {self.init}>"

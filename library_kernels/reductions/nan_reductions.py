@@ -17,13 +17,14 @@ from ...arrays.array import Array
 from ...arrays.promotion import as_dtype, is_float
 from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array
-from ..launching.reduction_launch import Monoid, reduced_or, tag
+from ..launching.reduction_launch import Monoid, reduce_or_fill, tag
 from ..op import ALL, op
 from ..planning.axes import axes_of
 from . import arg_reductions, basic_reductions, scans
 
 __all__ = [
-    "nan_folded", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmin", "nanprod", "nansum", "quiet",
+    "ignore_warnings", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmin", "nanprod", "nansum",
+    "reduce_ignoring_nan",
 ]  # fmt: skip
 
 DType = np.dtype[Any]
@@ -64,7 +65,7 @@ OF_FLOATS NanMinimum : Monoid<T, R, Part, Acc> {
 """
 
 
-def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+def ignore_warnings(function: Callable[..., Any]) -> Callable[..., Any]:
     """Suppress NumPy's warnings about slices that are all NaN."""
 
     @functools.wraps(function)
@@ -77,70 +78,74 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     return reference
 
 
-def nan_folded(
-    x: Array, axis: Any, functor: str, result: DType, *, who: str, keepdims: bool, acc: str = "float",
-    nothing: Any = 0, **given: Any,
+def reduce_ignoring_nan(
+    x: Array, axis: Any, functor: str, result: DType, *, caller: str, keepdims: bool, acc: str = "float",
+    of_none: Any = 0, **options: Any,
 ) -> Array:  # fmt: skip
     """Reduce by one of the monoids above, which ignore NaN."""
     part = acc.replace("long", "int")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc, _TEXT)
-    axes = axes_of(who, axis, x.ndim)
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, who=who, **given)
+    axes = axes_of(caller, axis, x.ndim)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=of_none, caller=caller, **options)
 
 
-def _added(who: str, functor: str, plain: Any, start: int, x: Any, axis: Any, dtype: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
-    result = x.dtype if dtype is None else as_dtype(dtype, who)
+def _accumulate(
+    caller: str, functor: str, op_with_nan: Any, start: int, x: Any, axis: Any, dtype: Any, *, keepdims: bool
+) -> Array:
+    x = as_array(caller, x)
+    result = x.dtype if dtype is None else as_dtype(dtype, caller)
     if not is_float(x.dtype) or not is_float(result):
-        kept: Array = x if not is_float(x.dtype) else _WHERE(_ISNAN(x), float(start), x)
-        summed: Array = plain(kept, axis=axis, dtype=dtype, keepdims=keepdims)
-        return summed
-    return nan_folded(x, axis, functor, result, who=who, keepdims=keepdims, nothing=start)
+        without_nan: Array = x if not is_float(x.dtype) else _WHERE(_ISNAN(x), float(start), x)
+        dtype_of_sum: Array = op_with_nan(without_nan, axis=axis, dtype=dtype, keepdims=keepdims)
+        return dtype_of_sum
+    return reduce_ignoring_nan(x, axis, functor, result, caller=caller, keepdims=keepdims, of_none=start)
 
 
-@op("reduction", reference=quiet(np.nansum), dtypes=ALL, kernels=_FILE, numpy=(np.nansum,),
+@op("reduction", reference=ignore_warnings(np.nansum), dtypes=ALL, kernels=_FILE, numpy=(np.nansum,),
     tolerance=basic_reductions.TOTAL_TOLERANCE, cite="NumPy, ``nansum``")  # fmt: skip
 def nansum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum of the elements that are not NaN, 0 if there are none; parameters and dtypes as for `sum`."""
-    return _added("nansum", "NanSum", basic_reductions.sum, 0, x, axis, dtype, keepdims=keepdims)
+    return _accumulate("nansum", "NanSum", basic_reductions.sum, 0, x, axis, dtype, keepdims=keepdims)
 
 
-@op("reduction", reference=quiet(np.nanprod), dtypes=ALL, kernels=_FILE, numpy=(np.nanprod,),
+@op("reduction", reference=ignore_warnings(np.nanprod), dtypes=ALL, kernels=_FILE, numpy=(np.nanprod,),
     tolerance=basic_reductions.prod.row.tolerance, cite="NumPy, ``nanprod``")  # fmt: skip
 def nanprod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product of the elements that are not NaN, 1 if there are none; parameters and dtypes as for `sum`."""
-    return _added("nanprod", "NanProduct", basic_reductions.prod, 1, x, axis, dtype, keepdims=keepdims)
+    return _accumulate("nanprod", "NanProduct", basic_reductions.prod, 1, x, axis, dtype, keepdims=keepdims)
 
 
-def _extreme(who: str, functor: str, plain: Any, x: Any, axis: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
+def _extreme(caller: str, functor: str, op_with_nan: Any, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(caller, x)
     if not is_float(x.dtype):
-        found: Array = plain(x, axis=axis, keepdims=keepdims)
-        return found
-    return nan_folded(x, axis, functor, x.dtype, who=who, keepdims=keepdims, nothing=None)
+        result: Array = op_with_nan(x, axis=axis, keepdims=keepdims)
+        return result
+    return reduce_ignoring_nan(x, axis, functor, x.dtype, caller=caller, keepdims=keepdims, of_none=None)
 
 
-@op("reduction", reference=quiet(np.nanmax), dtypes=ALL, kernels=_FILE, numpy=(np.nanmax,), cite="NumPy, ``nanmax``")
+@op("reduction", reference=ignore_warnings(np.nanmax), dtypes=ALL, kernels=_FILE, numpy=(np.nanmax,),
+    cite="NumPy, ``nanmax``")
 def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
     return _extreme("nanmax", "NanMaximum", basic_reductions.max, x, axis, keepdims=keepdims)
 
 
-@op("reduction", reference=quiet(np.nanmin), dtypes=ALL, kernels=_FILE, numpy=(np.nanmin,), cite="NumPy, ``nanmin``")
+@op("reduction", reference=ignore_warnings(np.nanmin), dtypes=ALL, kernels=_FILE, numpy=(np.nanmin,),
+    cite="NumPy, ``nanmin``")
 def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Smallest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
     return _extreme("nanmin", "NanMinimum", basic_reductions.min, x, axis, keepdims=keepdims)
 
 
-def _place(who: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
+def _arg_reduction(caller: str, op_with_nan: Any, replacement: float, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(caller, x)
     if is_float(x.dtype) and x.size:
         missing = _ISNAN(x)
         if bool(basic_reductions.any(basic_reductions.all(missing, axis=axis))):
-            raise ValueError(f"{who}: all elements along axis {axis} are NaN somewhere. Use mnb.nanmax to see where.")
-        x = _WHERE(missing, worst, x)
-    found: Array = plain(x, axis=axis, keepdims=keepdims)
-    return found
+            raise ValueError(f"{caller}: all elements along axis {axis} are NaN somewhere. mnb.nanmax shows where.")
+        x = _WHERE(missing, replacement, x)
+    result: Array = op_with_nan(x, axis=axis, keepdims=keepdims)
+    return result
 
 
 @op("reduction", reference=np.nanargmax, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmax``")
@@ -152,23 +157,23 @@ def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -
     ValueError
         If there are no elements, or only NaN.
     """
-    return _place("nanargmax", arg_reductions.argmax, -math.inf, x, axis, keepdims=keepdims)
+    return _arg_reduction("nanargmax", arg_reductions.argmax, -math.inf, x, axis, keepdims=keepdims)
 
 
 @op("reduction", reference=np.nanargmin, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmin``")
 def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """Return the index of the smallest element that is not NaN; errors as for `nanargmax`."""
-    return _place("nanargmin", arg_reductions.argmin, math.inf, x, axis, keepdims=keepdims)
+    return _arg_reduction("nanargmin", arg_reductions.argmin, math.inf, x, axis, keepdims=keepdims)
 
 
-def _running(plain: Any, start: float, x: Any, axis: int | None, dtype: Any) -> Array:
-    x = as_array(f"nan{plain.name}", x)
+def _running(op_with_nan: Any, start: float, x: Any, axis: int | None, dtype: Any) -> Array:
+    x = as_array(f"nan{op_with_nan.name}", x)
     if axis is None:
         x, axis = x.reshape(-1), 0
     if is_float(x.dtype):
         x = _WHERE(_ISNAN(x), start, x)
-    made: Array = plain(x, axis=axis, dtype=dtype)
-    return made
+    result: Array = op_with_nan(x, axis=axis, dtype=dtype)
+    return result
 
 
 @op("scan", reference=np.nancumsum, dtypes=ALL, kernels=("scan.metal",),

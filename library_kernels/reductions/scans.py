@@ -9,9 +9,9 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted, copied, fill_with
+from ..launching.copying import as_array, contiguous_copy, convert, fill_with
 from ..launching.reduction_launch import Monoid, accumulator, tag
-from ..launching.scan_launch import scanned
+from ..launching.scan_launch import start_scan
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axis_of
 from ..shapes.joining import concat
@@ -20,48 +20,50 @@ from .basic_reductions import total_dtype
 __all__ = ["cummax", "cummin", "cumulative_prod", "cumulative_sum", "diff"]
 
 
-def _running(who: str, functor: str, x: Any, axis: Any, dtype: Any, *, include_initial: bool) -> Array:
-    x = as_array(who, x)
+def _cumulate(caller: str, functor: str, x: Any, axis: Any, dtype: Any, *, include_initial: bool) -> Array:
+    x = as_array(caller, x)
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(f"{who}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or a flat array.")
+            raise ValueError(f"{caller}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or ravel it.")
         axis = 0
     if x.ndim == 0:
-        raise ValueError(f"{who}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")
-    at = axis_of(who, axis, x.ndim)
-    result = total_dtype(x.dtype, dtype, who)
+        raise ValueError(f"{caller}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")
+    axis_index = axis_of(caller, axis, x.ndim)
+    result = total_dtype(x.dtype, dtype, caller)
     if is_float(x.dtype) and not is_float(result):
-        x = converted(x, result)
+        x = convert(x, result)
     if not x.contiguous:
-        x = copied(x)
+        x = contiguous_copy(x)
     acc = accumulator(result)
     if 0 in x.shape:
-        shape = tuple(n + (include_initial and i == at) for i, n in enumerate(x.shape))
+        shape = tuple(n + (include_initial and i == axis_index) for i, n in enumerate(x.shape))
         return fill_with(empty(shape, result, x.engine), functor == "Product")
-    return scanned(x, at, Monoid(functor, tag(x.dtype), tag(result), acc, acc), result, initial=include_initial)
+    return start_scan(
+        x, axis_index, Monoid(functor, tag(x.dtype), tag(result), acc, acc), result, initial=include_initial,
+    )  # fmt: skip
 
 
 def _cumulative(scan: Any) -> Any:
     def reference(x: Any, *, axis: Any = None, include_initial: bool = False) -> Any:
         kind = x.dtype.kind
         dtype = None if kind == "f" else np.uint64 if kind == "u" else np.int64
-        made = scan(x, axis=-1 if axis is None else axis, dtype=dtype)
+        result = scan(x, axis=-1 if axis is None else axis, dtype=dtype)
         if not include_initial:
-            return made
+            return result
         at = -1 if axis is None else axis
-        first = np.full_like(np.take(made, [0], axis=at), scan is np.cumprod)
-        return np.concatenate([first, made], axis=at)
+        first = np.full_like(np.take(result, [0], axis=at), scan is np.cumprod)
+        return np.concatenate([first, result], axis=at)
 
     return reference
 
 
-def _also(name: str) -> tuple[Any, ...]:
+def _newer_numpy(name: str) -> tuple[Any, ...]:
     """Return a function that only newer NumPy releases have."""
     return (getattr(np, name),) if hasattr(np, name) else ()
 
 
 @op("scan", reference=_cumulative(np.cumsum), dtypes=ALL, kernels=("reduce.metal", "scan.metal"),
-    numpy=(np.cumsum, *_also("cumulative_sum")), aliases=("cumsum",),
+    numpy=(np.cumsum, *_newer_numpy("cumulative_sum")), aliases=("cumsum",),
     tolerance={"float32": 24.0, "float16": 0.6, "bfloat16": 0.52})  # fmt: skip
 def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
     """Sum of each element and all before it along an axis.
@@ -86,18 +88,18 @@ def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, i
     ValueError
         If there are several axes and none is named.
     """
-    return _running("cumulative_sum", "Sum", x, axis, dtype, include_initial=include_initial)
+    return _cumulate("cumulative_sum", "Sum", x, axis, dtype, include_initial=include_initial)
 
 
 @op("scan", reference=_cumulative(np.cumprod), dtypes=ALL,
-    kernels=("reduce.metal", "scan.metal"), numpy=(np.cumprod, *_also("cumulative_prod")), aliases=("cumprod",),
+    kernels=("reduce.metal", "scan.metal"), numpy=(np.cumprod, *_newer_numpy("cumulative_prod")), aliases=("cumprod",),
     tolerance={"float32": 120.0, "float16": 0.6, "bfloat16": 0.52})  # six times √1025 roundings of 0.58  # fmt: skip
 def cumulative_prod(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
     """Product of each element and all before it along an axis; with `include_initial` it starts with 1.
 
     As `cumulative_sum` otherwise.
     """
-    return _running("cumulative_prod", "Product", x, axis, dtype, include_initial=include_initial)
+    return _cumulate("cumulative_prod", "Product", x, axis, dtype, include_initial=include_initial)
 
 
 # As reduce.metal's Maximum and Minimum, of plain floats: a scan reads every intermediate total.
@@ -111,16 +113,18 @@ template <typename T, typename R, typename Part, typename Acc> struct RunningMin
 """
 
 
-def _running_extreme(who: str, functor: str, x: Any, axis: int | None) -> Array:
-    x = as_array(who, x)
+def _running_extreme(caller: str, functor: str, x: Any, axis: int | None) -> Array:
+    x = as_array(caller, x)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    at = axis_of(who, axis, x.ndim)
+    axis_index = axis_of(caller, axis, x.ndim)
     if 0 in x.shape:
-        return copied(x)
+        return contiguous_copy(x)
     acc = "float" if is_float(x.dtype) else tag(x.dtype)
-    whole = x if x.contiguous else copied(x)
-    return scanned(whole, at, Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc, _TEXT), x.dtype, initial=False)
+    result_array = x if x.contiguous else contiguous_copy(x)
+    return start_scan(
+        result_array, axis_index, Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc, _TEXT), x.dtype, initial=False,
+    )  # fmt: skip
 
 
 @op("scan", reference=lambda x, axis=None: np.maximum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
@@ -170,15 +174,15 @@ def diff(
         For a negative n.
     """
     x = as_array("diff", x)
-    along = axis_of("diff", axis, x.ndim)
+    axis_index = axis_of("diff", axis, x.ndim)
     if n < 0:
         raise ValueError(f"diff: n must be 0 or more; got {n}.")
     if n == 0:
         return x
-    whole = [as_array("diff", a) for a in (prepend, x, append) if a is not None]
-    made = concat(whole, axis=along) if len(whole) > 1 else x
-    differ = BY_NAME["not_equal" if made.dtype.kind == "b" else "subtract"]
+    pieces = [as_array("diff", a) for a in (prepend, x, append) if a is not None]
+    result = concat(pieces, axis=axis_index) if len(pieces) > 1 else x
+    differ = BY_NAME["not_equal" if result.dtype.kind == "b" else "subtract"]
     for _ in range(n):
-        lead = (slice(None),) * along
-        made = differ(made[(*lead, slice(1, None))], made[(*lead, slice(None, -1))])
-    return made
+        lead = (slice(None),) * axis_index
+        result = differ(result[(*lead, slice(1, None))], result[(*lead, slice(None, -1))])
+    return result

@@ -44,19 +44,19 @@ _BENCH: dict[str, Bench] = {name: bench for file in _FILES for name, bench in fi
 
 def samples_of(op: Op) -> Samples | None:
     """Return the generator of an op's test calls, or None."""
-    found = _SAMPLES.get(op.name)
-    if found is None and isinstance(op, Elementwise):
+    result = _SAMPLES.get(op.name)
+    if result is None and isinstance(op, Elementwise):
         return lambda rng, dtype: samples_of_row(rng, dtype, _masks(op), op.domain)
-    return found
+    return result
 
 
 def bench_of(op: Op) -> Bench | None:
     """Return the generator of an op's timed call, or None if the op is not timed."""
-    found = _BENCH.get(op.name)
-    if found is None and isinstance(op, Elementwise):
+    result = _BENCH.get(op.name)
+    if result is None and isinstance(op, Elementwise):
         dtype = "float32" if "f" in op.kinds else "int32"
         return lambda rng, n: elementwise_bench(rng, n, dtype, _masks(op), op.domain)
-    return found
+    return result
 
 
 def _masks(op: Elementwise) -> tuple[bool, ...]:

@@ -114,10 +114,10 @@ def _lerp_samples(rng: np.random.Generator, dtype: str) -> list[Sample]:
     samples = elementwise_samples(rng, dtype, (False, False, False), (0, 1))
     if dtype not in {"float32", "bfloat16"}:
         return samples
-    return [Sample((_halved(x), _halved(y), z)) for x, y, z in (s.args for s in samples)]
+    return [Sample((_halve_finite(x), _halve_finite(y), z)) for x, y, z in (s.args for s in samples)]
 
 
-def _halved(x: Any) -> Any:
+def _halve_finite(x: Any) -> Any:
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(x), x * x.dtype.type(0.25), x).astype(x.dtype)
 

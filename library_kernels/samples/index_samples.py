@@ -94,13 +94,13 @@ def _along_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     yield Sample((x, rng.integers(-33, 33, (5, 100, 1))), {"axis": 1})
 
 
-def _timed(function: Callable[..., Sample]) -> Callable[..., Sample]:
+def _index_benchmark(function: Callable[..., Sample]) -> Callable[..., Sample]:
     """Make a benchmark of a function that takes n floats and n indices into them."""
 
-    def made(rng: np.random.Generator, n: int) -> Sample:
+    def sample(rng: np.random.Generator, n: int) -> Sample:
         return function(rng.standard_normal(n, np.float32), rng.integers(0, n, n))
 
-    return made
+    return sample
 
 
 def _add_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -139,11 +139,11 @@ SAMPLES: dict[str, Samples] = {
 BENCH: dict[str, Bench] = {
     "sort": _normal,
     "argsort": _normal,
-    "searchsorted": _timed(lambda x, _: Sample((np.sort(x[: len(x) // 16]), x))),
-    "nonzero": _timed(lambda x, _: Sample((x > 0,))),
-    "unique_values": _timed(lambda x, _: Sample((np.round(x * 100),))),
-    "take": _timed(lambda x, i: Sample((x, i))),
-    "take_along_axis": _timed(lambda x, i: Sample((x, i), {"axis": 0})),
-    "put": _timed(lambda x, i: Sample((x, i, x))),
-    "scatter_add": _timed(lambda x, i: Sample((x, i, x))),
+    "searchsorted": _index_benchmark(lambda x, _: Sample((np.sort(x[: len(x) // 16]), x))),
+    "nonzero": _index_benchmark(lambda x, _: Sample((x > 0,))),
+    "unique_values": _index_benchmark(lambda x, _: Sample((np.round(x * 100),))),
+    "take": _index_benchmark(lambda x, i: Sample((x, i))),
+    "take_along_axis": _index_benchmark(lambda x, i: Sample((x, i), {"axis": 0})),
+    "put": _index_benchmark(lambda x, i: Sample((x, i, x))),
+    "scatter_add": _index_benchmark(lambda x, i: Sample((x, i, x))),
 }

@@ -18,7 +18,7 @@ def _normal(rng: np.random.Generator, dtype: str, *shape: int) -> Any:
     return rng.standard_normal(shape).astype(as_dtype(dtype))
 
 
-def _attended(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _attention_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     def of(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> tuple[Any, ...]:
         return tuple(_normal(rng, dtype, *s) for s in (q, k, v))
 
@@ -42,14 +42,14 @@ def _attended(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     yield Sample((*of((4, 20, 160), (2, 20, 160), (2, 20, 100)), own), {"enable_gqa": True})
 
 
-def _turned(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _rope_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape in ((1, 2), (33, 16), (2, 3, 70, 8), (0, 4)):
         x = _normal(rng, dtype, *shape)
         for options in ({}, {"interleaved": True}, {"offset": 100, "base": 500.0}):
             yield Sample((x,), options)
 
 
-def _filtered(axes: int) -> Samples:
+def _convolution_samples(axes: int) -> Samples:
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         def of(x: tuple[int, ...], w: tuple[int, ...], *, bias: bool = False, **options: Any) -> Sample:
             given = [_normal(rng, dtype, *s[: len(s) - 2 + axes]) for s in (x, w)]
@@ -176,7 +176,7 @@ def _targets(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((x, np.abs(y) % shape[1]), {"ignore_index": 2})
 
 
-def _smoothed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _label_smoothing_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     yield from _targets(rng, dtype)
     x = _normal(rng, dtype, 20, 9)
     y, weight = rng.integers(0, 9, 20), (rng.random(9) + 0.5).astype(as_dtype(dtype))
@@ -186,12 +186,12 @@ def _smoothed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((x, likely), {"reduction": reduction, "label_smoothing": 0.1})
 
 
-def _halved(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _glu_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape, axis in (((6, 34), -1), ((6, 33), 0), ((2, 4, 3), 1), ((0, 4), -1)):
         yield Sample((_normal(rng, dtype, *shape) * as_dtype(dtype).type(3), axis))
 
 
-def _sloped(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _slope_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     x = rng.standard_normal((3, 5, 7)) * 3
     x = np.abs(x).astype(as_dtype(dtype)) if dtype.startswith("u") else x.astype(as_dtype(dtype))
     for weights in (1, 5):
@@ -240,7 +240,7 @@ def _parts(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], bits: i
 _QUANTIZED = (((3, 64), 4, False), ((33, 96), 4, True), ((70, 32), 8, False), ((5, 1120), 8, True), ((0, 32), 4, False))
 
 
-def _packed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _quantized_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape, bits, symmetric in (*_QUANTIZED, ((2, 3, 32), 4, False), ((3, 0), 4, True)):
         yield Sample(_parts(rng, dtype, shape, bits, symmetric))
 
@@ -256,10 +256,10 @@ def _packed_products(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 SAMPLES: dict[str, Samples] = {
     "quantize": _near_steps,
-    "dequantize": _packed,
+    "dequantize": _quantized_samples,
     "quantized_matmul": _packed_products,
-    "scaled_dot_product_attention": _attended,
-    "rope": _turned,
+    "scaled_dot_product_attention": _attention_samples,
+    "rope": _rope_samples,
     "batch_norm": _batches,
     "group_norm": _groups,
     "instance_norm": _instances,
@@ -274,12 +274,12 @@ SAMPLES: dict[str, Samples] = {
     "binary_cross_entropy_with_logits": _losses(),
     "kl_div": _logs,
     "nll_loss": _targets,
-    "cross_entropy": _smoothed,
-    "glu": _halved,
+    "cross_entropy": _label_smoothing_samples,
+    "glu": _glu_samples,
     "linear": _dense,
-    "prelu": _sloped,
-    "conv1d": _filtered(1),
-    "conv2d": _filtered(2),
+    "prelu": _slope_samples,
+    "conv1d": _convolution_samples(1),
+    "conv2d": _convolution_samples(2),
     "max_pool1d": _pools(1, most=True),
     "max_pool2d": _pools(2, most=True),
     "avg_pool1d": _pools(1, most=False),

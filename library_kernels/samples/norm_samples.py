@@ -32,7 +32,7 @@ def _logits(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((np.array([[100, 101, 99.5], [-100, -100, -104], [0, -np.inf, 1]], kind),))
 
 
-def _normed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _norm_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Yield rows of all lengths, with and without weights; a mean far from 0."""
     kind = as_dtype(dtype)
     for shape in ((1,), (7, 31), (5, 32), (3, 4, 33), (2, 257), (4, 1025), (0, 3), (3, 0)):
@@ -46,8 +46,8 @@ def _normed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _root(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Yield samples as `_normed`, without the bias."""
-    return (s for s in _normed(rng, dtype) if len(s.args) < 3)
+    """Yield samples as `_norm_samples`, without the bias."""
+    return (s for s in _norm_samples(rng, dtype) if len(s.args) < 3)
 
 
 def _rows(rng: np.random.Generator, n: int) -> Sample:
@@ -57,7 +57,7 @@ def _rows(rng: np.random.Generator, n: int) -> Sample:
 SAMPLES: dict[str, Samples] = {
     "softmax": _logits,
     "log_softmax": _logits,
-    "layer_norm": _normed,
+    "layer_norm": _norm_samples,
     "rms_norm": _root,
 }
 BENCH: dict[str, Bench] = dict.fromkeys(SAMPLES, _rows)

@@ -20,7 +20,7 @@ _THOROUGH = ("float32",)
 _SIZES = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
 
 
-def shaped(dtype: str, make: Made, *, empty: bool = True) -> Iterator[Sample]:
+def samples_of_shapes(dtype: str, make: Made, *, empty: bool = True) -> Iterator[Sample]:
     """Yield samples of all shapes and axes; ``make(size)`` returns the values as one row.
 
     Every kernel of an op is built for float32; for other dtypes only the most important ones, because builds take time.
@@ -51,25 +51,27 @@ def _intricate(make: Made, matrix: Host) -> Iterator[Sample]:
 
 def positive(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Return numbers whose sum does not cancel, or integers of any size, which wrap."""
-    return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
+    return samples_of_shapes(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
 
 
 def present(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Return numbers as `positive` does, but never empty arrays."""
-    return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5), empty=False)
+    return samples_of_shapes(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5), empty=False)
 
 
 def near_one(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Return numbers whose product stays finite."""
-    return shaped(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
+    return samples_of_shapes(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
 
 
 def wide(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Return numbers of both signs; integers that are exact as float32."""
     kind = as_dtype(dtype)
     if is_float(kind) or kind == np.bool_:
-        return shaped(dtype, lambda n: _between(rng, dtype, n, -2, 2), empty=False)
-    return shaped(dtype, lambda n: rng.integers(0 if kind.kind == "u" else -50, 50, n).astype(kind), empty=False)
+        return samples_of_shapes(dtype, lambda n: _between(rng, dtype, n, -2, 2), empty=False)
+    return samples_of_shapes(
+        dtype, lambda n: rng.integers(0 if kind.kind == "u" else -50, 50, n).astype(kind), empty=False,
+    )  # fmt: skip
 
 
 def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -84,7 +86,7 @@ def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
             x[rng.integers(0, n, 3)] = [np.inf, -np.inf, np.nan]
         return x
 
-    yield from shaped(dtype, make, empty=False)
+    yield from samples_of_shapes(dtype, make, empty=False)
     if is_float(kind):
         yield Sample((np.array([np.nan, 1.0], kind),))
         yield Sample((np.array([1.0, -np.inf, np.nan, np.inf], kind),))
@@ -133,7 +135,7 @@ def _running(dtype: str, make: Made) -> Iterator[Sample]:
 def few(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Yield zeros with one nonzero number in ten; all zeros; no zeros; NaN."""
     kind = as_dtype(dtype)
-    yield from shaped(dtype, lambda n: (rng.integers(0, 10, n) == 0).astype(kind))
+    yield from samples_of_shapes(dtype, lambda n: (rng.integers(0, 10, n) == 0).astype(kind))
     for n in (33, 1025):
         yield Sample((np.zeros(n, kind),))
         yield Sample((np.ones(n, kind),))

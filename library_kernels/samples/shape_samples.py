@@ -16,7 +16,7 @@ __all__ = ["BENCH", "SAMPLES", "cases"]
 Shape = tuple[int, ...]
 
 
-def _filled(rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray[Any, Any]:
+def _distinct_values(rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray[Any, Any]:
     """Return an array whose elements differ, for ops that move them."""
     x = rng.integers(0, 2 if dtype == "bool" else 100, shape)
     return x.astype(as_dtype(dtype))
@@ -28,25 +28,25 @@ def cases(*given: tuple[Any, ...]) -> Callable[[np.random.Generator, str], Itera
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for shape, *rest in given:
             options = rest.pop() if rest and isinstance(rest[-1], dict) else {}
-            yield Sample((_filled(rng, shape, dtype), *rest), options)
+            yield Sample((_distinct_values(rng, shape, dtype), *rest), options)
 
     return samples
 
 
 def _pairs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shapes in (((3, 1), (4,)), ((2, 3), ()), ((5,), (5,))):
-        yield Sample(tuple(_filled(rng, s, dtype) for s in shapes))
+        yield Sample(tuple(_distinct_values(rng, s, dtype) for s in shapes))
 
 
 def _lists(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shapes, axis in ((((2, 3), (4, 3)), 0), (((3, 33), (3, 0), (3, 31)), -1), (((5,),), 0)):
-        yield Sample(([_filled(rng, s, dtype) for s in shapes],), {"axis": axis})
+        yield Sample(([_distinct_values(rng, s, dtype) for s in shapes],), {"axis": axis})
 
 
 def _equals(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     last = [((3, 4), 2, -1), ((3, 4), 3, -1), ((5, 13), 4, 2), ((33,), 5, -1)]
     for shape, count, axis in (((3, 4), 2, 0), *last, ((), 2, 0), ((0, 2), 2, 1)):
-        yield Sample(([_filled(rng, shape, dtype) for _ in range(count)],), {"axis": axis})
+        yield Sample(([_distinct_values(rng, shape, dtype) for _ in range(count)],), {"axis": axis})
 
 
 def _steps(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -57,7 +57,7 @@ def _steps(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         ((1, 2), {"axis": 0}),
         ((4,), {"n": 0}),
     ):
-        x = np.cumsum(_filled(rng, shape, "int8") % 3, axis=-1)  # increasing, so that unsigned differences fit
+        x = np.cumsum(_distinct_values(rng, shape, "int8") % 3, axis=-1)  # increasing, so that unsigned differences fit
         yield Sample((x.astype(as_dtype(dtype)),), options)
 
 

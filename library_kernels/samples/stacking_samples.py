@@ -38,7 +38,7 @@ _PADS = (
 )  # fmt: skip
 
 
-def _padded(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _pad_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for shape, widths in _PADS:
         x = small(rng, dtype, shape, 90)
         yield Sample((x, widths))
@@ -60,7 +60,7 @@ def _bases(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 SAMPLES: dict[str, Samples] = {
-    "pad": _padded,
+    "pad": _pad_samples,
     "array_split": cases(((7,), 3), ((7, 4), 3, {"axis": 1}), ((7,), [2, 5]), ((2,), 5), ((0,), 2)),
     "split": cases(((6,), 3), ((7, 4), 2, {"axis": 1}), ((7,), [2, 5]), ((7,), [5, 9])),
     "hsplit": cases(((6,), 3), ((3, 4), 2)),

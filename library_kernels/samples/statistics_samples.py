@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arrays.promotion import as_dtype, is_float
 from .op_sample import Bench, Sample, Samples, floats
-from .reduction_samples import shaped
+from .reduction_samples import samples_of_shapes
 
 __all__ = ["BENCH", "SAMPLES"]
 
@@ -37,7 +37,7 @@ def _holes(low: float, high: float, *, empty: bool = True, single: bool = True) 
                 x[0] = 1
             return x
 
-        yield from shaped(dtype, make, empty=empty)
+        yield from samples_of_shapes(dtype, make, empty=empty)
         if is_float(kind) and single:
             yield Sample((np.array([[np.nan, np.nan], [1, np.nan]], kind),), {"axis": 1})
             yield Sample((np.array([np.nan], kind),))
@@ -50,7 +50,7 @@ def _extreme_holes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     yield from _holes(-2, 2, empty=False)(rng, dtype)
 
 
-def _varied(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _variance_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     for sample in _holes(-2, 2, empty=False, single=False)(rng, dtype):
         if not (is_float(as_dtype(dtype)) and 0 in sample.args[0].shape):
             yield sample
@@ -216,7 +216,7 @@ def _covariances(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     yield Sample((x,), {"ddof": 3})
 
 
-def _timed(*rest: Any, **options: Any) -> Callable[[np.random.Generator, int], Sample]:
+def _benchmark(*rest: Any, **options: Any) -> Callable[[np.random.Generator, int], Sample]:
     return lambda rng, n: Sample((rng.random(n, np.float32), *rest), options)
 
 
@@ -226,8 +226,8 @@ SAMPLES: dict[str, Samples] = {
     "nanmax": _extreme_holes,
     "nanmin": _extreme_holes,
     "nanmean": _holes(0.5, 1.5, empty=False),
-    "nanvar": _varied,
-    "nanstd": _varied,
+    "nanvar": _variance_samples,
+    "nanstd": _variance_samples,
     "nanargmax": _places,
     "nanargmin": _places,
     "nancumsum": _runs,
@@ -250,9 +250,9 @@ SAMPLES: dict[str, Samples] = {
 BENCH: dict[str, Bench] = {
     **dict.fromkeys(("nansum", "nanmax", "nanmean", "nanvar"), floats),
     "median": floats,
-    "quantile": _timed(0.9),
+    "quantile": _benchmark(0.9),
     "bincount": lambda rng, n: Sample((rng.integers(0, 256, n),)),
-    "histogram": _timed(bins=100),
-    "digitize": _timed(np.linspace(0, 1, 100, dtype=np.float32)),
-    "interp": _timed(np.linspace(0, 1, 100, dtype=np.float32), np.linspace(0, 1, 100, dtype=np.float32) ** 2),
+    "histogram": _benchmark(bins=100),
+    "digitize": _benchmark(np.linspace(0, 1, 100, dtype=np.float32)),
+    "interp": _benchmark(np.linspace(0, 1, 100, dtype=np.float32), np.linspace(0, 1, 100, dtype=np.float32) ** 2),
 }

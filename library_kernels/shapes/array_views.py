@@ -13,11 +13,11 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.convert import asarray
-from ..launching.copying import as_array, copied
+from ..launching.copying import as_array, contiguous_copy
 from ..op import ALL, op
 from ..planning.axes import axes_of, axis_of, shape_of
 from ..planning.elementwise_plan import broadcast
-from ..planning.reshape_plan import reshaped
+from ..planning.reshape_plan import reshape_strides
 
 __all__ = [
     "broadcast_arrays", "broadcast_to", "diagonal", "expand_dims", "matrix_transpose", "moveaxis", "permute_dims",
@@ -51,20 +51,20 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
         If the number of elements differs, or ``copy=False`` and no view is possible.
     """
     x = as_array("reshape", x)
-    sizes = _closed(x, shape_of("reshape", shape, open_axis=True))
-    strides = reshaped(x.shape, x.strides, sizes, x.dtype.itemsize)
+    sizes = _resolve_sizes(x, shape_of("reshape", shape, open_axis=True))
+    strides = reshape_strides(x.shape, x.strides, sizes, x.dtype.itemsize)
     if strides is None and copy is False:
         raise ValueError(f"reshape: {x.shape} with strides {x.strides} cannot be viewed as {sizes}; got copy=False.")
     if strides is None or copy:
-        return Array(copied(x).block, x.dtype, sizes, None, 0)
+        return Array(contiguous_copy(x).block, x.dtype, sizes, None, 0)
     return Array(x.block, x.dtype, sizes, strides, x.offset)
 
 
-def _closed(x: Array, sizes: Shape) -> Shape:
+def _resolve_sizes(x: Array, sizes: Shape) -> Shape:
     """Compute the length that is left open."""
-    known = math.prod(n for n in sizes if n != -1)
-    if -1 in sizes and known and x.size % known == 0:
-        sizes = tuple(x.size // known if n == -1 else n for n in sizes)
+    known_size = math.prod(n for n in sizes if n != -1)
+    if -1 in sizes and known_size and x.size % known_size == 0:
+        sizes = tuple(x.size // known_size if n == -1 else n for n in sizes)
     if -1 in sizes or math.prod(sizes) != x.size:
         raise ValueError(f"reshape: {x.size:,} elements of shape {x.shape} do not fill shape {sizes}.")
     return sizes
@@ -90,10 +90,10 @@ def permute_dims(x: Array, /, axes: Shape | None = None) -> Array:
     order = tuple(reversed(range(x.ndim))) if axes is None else axes_of("permute_dims", axes, x.ndim)
     if len(order) != x.ndim:
         raise ValueError(f"permute_dims: axes must name each of {x.ndim} axes once; got {axes}.")
-    return _picked(x, order)
+    return _permute(x, order)
 
 
-def _picked(x: Array, order: Iterable[int]) -> Array:
+def _permute(x: Array, order: Iterable[int]) -> Array:
     axes = tuple(order)
     return Array(x.block, x.dtype, tuple(x.shape[d] for d in axes), tuple(x.strides[d] for d in axes), x.offset)
 
@@ -119,10 +119,10 @@ def matrix_transpose(x: Array, /) -> Array:
 def swapaxes(x: Array, /, axis1: int, axis2: int) -> Array:
     """Return a view with two axes exchanged."""
     x = as_array("swapaxes", x)
-    one, two = axis_of("swapaxes", axis1, x.ndim), axis_of("swapaxes", axis2, x.ndim)
+    first, second = axis_of("swapaxes", axis1, x.ndim), axis_of("swapaxes", axis2, x.ndim)
     order = list(range(x.ndim))
-    order[one], order[two] = two, one
-    return _picked(x, order)
+    order[first], order[second] = second, first
+    return _permute(x, order)
 
 
 @op(
@@ -137,13 +137,13 @@ def moveaxis(x: Array, source: int | Shape, destination: int | Shape, /) -> Arra
         If `source` and `destination` differ in number.
     """
     x = as_array("moveaxis", x)
-    taken, put = axes_of("moveaxis", source, x.ndim), axes_of("moveaxis", destination, x.ndim)
-    if len(taken) != len(put):
+    sources, targets = axes_of("moveaxis", source, x.ndim), axes_of("moveaxis", destination, x.ndim)
+    if len(sources) != len(targets):
         raise ValueError(f"moveaxis: as many destinations as sources are needed; got {source} and {destination}.")
-    order = [d for d in range(x.ndim) if d not in taken]
-    for place, d in sorted(zip(put, taken, strict=True)):
+    order = [d for d in range(x.ndim) if d not in sources]
+    for place, d in sorted(zip(targets, sources, strict=True)):
         order.insert(place, d)
-    return _picked(x, order)
+    return _permute(x, order)
 
 
 @op(
@@ -162,10 +162,10 @@ def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
     """
     x = as_array("expand_dims", x)
     count = len(tuple(axis)) if isinstance(axis, Iterable) else 1
-    new = axes_of("expand_dims", axis, x.ndim + count)
+    new_axes = axes_of("expand_dims", axis, x.ndim + count)
     rest = iter(zip(x.shape, x.strides, strict=True))
-    both = [(1, x.dtype.itemsize) if d in new else next(rest) for d in range(x.ndim + count)]
-    return Array(x.block, x.dtype, tuple(n for n, _ in both), tuple(s for _, s in both), x.offset)
+    rank = [(1, x.dtype.itemsize) if d in new_axes else next(rest) for d in range(x.ndim + count)]
+    return Array(x.block, x.dtype, tuple(n for n, _ in rank), tuple(s for _, s in rank), x.offset)
 
 
 @op(
@@ -184,11 +184,11 @@ def squeeze(x: Array, /, axis: int | Shape | None = None) -> Array:
         If a named axis has another length.
     """
     x = as_array("squeeze", x)
-    gone = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", axis, x.ndim)
-    for d in gone:
+    dropped = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", axis, x.ndim)
+    for d in dropped:
         if x.shape[d] != 1:
             raise ValueError(f"squeeze: axis {d} has length {x.shape[d]}, not 1; the shape is {x.shape}.")
-    return _picked(x, (d for d in range(x.ndim) if d not in gone))
+    return _permute(x, (d for d in range(x.ndim) if d not in dropped))
 
 
 @op(
@@ -210,8 +210,8 @@ def broadcast_to(x: Array, /, shape: Shape) -> Array:
     missing = len(sizes) - x.ndim
     if missing < 0 or any(n not in {1, m} for n, m in zip(x.shape, sizes[missing:], strict=True)):
         raise ValueError(f"broadcast_to: shape {x.shape} does not broadcast to {sizes}. Lengths must be equal, or 1.")
-    own = tuple(0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True))
-    return Array(x.block, x.dtype, sizes, (0,) * missing + own, x.offset)
+    strides = tuple(0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True))
+    return Array(x.block, x.dtype, sizes, (0,) * missing + strides, x.offset)
 
 
 @op("moving", reference=np.broadcast_arrays, dtypes=ALL, flops=0)
@@ -227,9 +227,9 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
     """
     first = next((a for a in arrays if isinstance(a, Array)), None)
     device = None if first is None else first.device
-    given = [a if isinstance(a, Array) else asarray(a, device=device) for a in arrays]
-    shape = broadcast("broadcast_arrays", [a.shape for a in given]) if given else ()
-    return [broadcast_to(a, shape) for a in given]
+    inputs = [a if isinstance(a, Array) else asarray(a, device=device) for a in arrays]
+    shape = broadcast("broadcast_arrays", [a.shape for a in inputs]) if inputs else ()
+    return [broadcast_to(a, shape) for a in inputs]
 
 
 @op(
@@ -257,11 +257,11 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
     x = as_array("diagonal", x)
     if x.ndim < 2:
         raise ValueError(f"diagonal: needs at least 2 axes; got shape {x.shape}.")
-    one, two = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
-    if one == two:
+    first, second = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
+    if first == second:
         raise ValueError(f"diagonal: needs two axes; got {axis1} twice.")
-    within = min(max(offset, -x.shape[one]), x.shape[two])  # NumPy takes no offset beyond a C int
-    return x.viewed(x.host.diagonal(within, one, two))
+    length = min(max(offset, -x.shape[first]), x.shape[second])  # NumPy takes no offset beyond a C int
+    return x.viewed(x.host.diagonal(length, first, second))
 
 
 @op("moving", reference=np.ravel, dtypes=ALL, flops=0, cite="NumPy, ``ravel``")

@@ -29,22 +29,22 @@ def flip(x: Array, /, axis: int | Shape | None = None) -> Array:
     """Return a view with the elements reversed along axes, by default along all."""
     x = as_array("flip", x)
     axes = axes_of("flip", axis, x.ndim)
-    turned = (slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))
-    return x.viewed(x.host[(*turned, ...)])  # the ellipsis keeps it an array if it has no axes
+    result = (slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))
+    return x.viewed(x.host[(*result, ...)])  # the ellipsis keeps it an array if it has no axes
 
 
 @op("moving", reference=np.fliplr, dtypes=ALL, flops=0, numpy=(np.fliplr,), cite="NumPy, ``fliplr``")
 def fliplr(x: Array, /) -> Array:
     """Return a view with the second axis reversed."""
-    turned: Array = flip(x, axis=1)
-    return turned
+    result: Array = flip(x, axis=1)
+    return result
 
 
 @op("moving", reference=np.flipud, dtypes=ALL, flops=0, numpy=(np.flipud,), cite="NumPy, ``flipud``")
 def flipud(x: Array, /) -> Array:
     """Return a view with the first axis reversed."""
-    turned: Array = flip(x, axis=0)
-    return turned
+    result: Array = flip(x, axis=0)
+    return result
 
 
 @op("moving", reference=np.rot90, dtypes=ALL, flops=0, numpy=(np.rot90,), cite="NumPy, ``rot90``")
@@ -57,17 +57,19 @@ def rot90(x: Array, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         If the axes are the same.
     """
     x = as_array("rot90", x)
-    one, two = (axis_of("rot90", a, x.ndim) for a in axes)
-    if one == two:
+    first, second = (axis_of("rot90", a, x.ndim) for a in axes)
+    if first == second:
         raise ValueError(f"rot90: needs two axes; got {axes}.")
     turns = k % 4
     if turns == 2:
-        half: Array = flip(x, axis=(one, two))
+        half: Array = flip(x, axis=(first, second))
         return half
     if turns == 0:
         return x.viewed(x.host)
-    made: Array = swapaxes(flip(x, axis=two), one, two) if turns == 1 else flip(swapaxes(x, one, two), axis=two)
-    return made
+    result: Array = swapaxes(
+        flip(x, axis=second), first, second,
+    ) if turns == 1 else flip(swapaxes(x, first, second), axis=second)  # fmt: skip
+    return result
 
 
 @op(
@@ -97,25 +99,25 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
     if axis is None:
         if not isinstance(shift, int):
             raise TypeError(f"roll: without an axis, shift must be an integer; got {shift!r}.")
-        rolled: Array = reshape(_rolled(reshape(x, -1), [(0, shift)]), x.shape)
-        return rolled
+        result: Array = reshape(_copy_rolled(reshape(x, -1), [(0, shift)]), x.shape)
+        return result
     axes = tuple(axis_of("roll", a, x.ndim) for a in (axis if isinstance(axis, Iterable) else (axis,)))
     shifts = tuple(shift) if isinstance(shift, Iterable) else (shift,) * len(axes)
     if len(shifts) != len(axes):
         raise ValueError(f"roll: as many shifts as axes are needed; got {shift} and {axis}.")
-    return _rolled(x, [(a, operator.index(s)) for a, s in zip(axes, shifts, strict=True)])
+    return _copy_rolled(x, [(a, operator.index(s)) for a, s in zip(axes, shifts, strict=True)])
 
 
-def _rolled(x: Array, moves: list[tuple[int, int]]) -> Array:
+def _copy_rolled(x: Array, moves: list[tuple[int, int]]) -> Array:
     """Copy each of the parts into which the shifts split the array to its new position."""
     out = empty(x.shape, x.dtype, x.engine)
-    by = [0] * x.ndim
+    shifts = [0] * x.ndim
     for axis, shift in moves:
-        by[axis] += shift
+        shifts[axis] += shift
     pieces = []
-    for n, shift in zip(x.shape, by, strict=True):
+    for n, shift in zip(x.shape, shifts, strict=True):
         s = shift % n if n else 0
         pieces.append([(slice(0, n - s), slice(s, n)), (slice(n - s, n), slice(0, s))] if s else [(slice(None),) * 2])
-    for chosen in itertools.product(*pieces):
-        copy_into(out[tuple(to for _, to in chosen)], x[tuple(of for of, _ in chosen)])
+    for parts in itertools.product(*pieces):
+        copy_into(out[tuple(target for _, target in parts)], x[tuple(source for source, _ in parts)])
     return out

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
-from ...arrays.promotion import common
-from ..launching.copying import BITS, as_array, bits_of, contiguous, converted, copy_into
+from ...arrays.convert import check_engine
+from ...arrays.promotion import promote
+from ..launching.copying import BITS, as_array, bits_of, convert, copy_into, make_contiguous
 from ..launching.launcher import dispatch
-from ..launching.programs import with_macros
+from ..launching.programs import program_with_macros
 from ..op import ALL, op
 from ..planning.axes import axis_of
 from .array_views import reshape
@@ -42,40 +42,40 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     ValueError
         If nothing is given, or the other axes differ.
     """
-    given = _several("concat", arrays)
+    parts = _arrays("concat", arrays)
     if axis is None:
-        given, axis = [reshape(a, -1) for a in given], 0
-    first = given[0]
-    along = axis_of("concat", axis, first.ndim)
-    for a in given[1:]:
+        parts, axis = [reshape(a, -1) for a in parts], 0
+    first = parts[0]
+    axis_index = axis_of("concat", axis, first.ndim)
+    for a in parts[1:]:
         if a.ndim != first.ndim or any(
-            n != m for d, (n, m) in enumerate(zip(a.shape, first.shape, strict=True)) if d != along
+            n != m for d, (n, m) in enumerate(zip(a.shape, first.shape, strict=True)) if d != axis_index
         ):
-            raise ValueError(f"concat: shapes {first.shape} and {a.shape} must be equal except on axis {along}.")
-    shape = tuple(sum(a.shape[d] for a in given) if d == along else n for d, n in enumerate(first.shape))
-    out = _made("concat", given, shape)
+            raise ValueError(f"concat: shapes {first.shape} and {a.shape} must be equal except on axis {axis_index}.")
+    shape = tuple(sum(a.shape[d] for a in parts) if d == axis_index else n for d, n in enumerate(first.shape))
+    out = _empty_result("concat", parts, shape)
     place = 0
-    for a in given:
-        copy_into(out[(slice(None),) * along + (slice(place, place + a.shape[along]),)], a)
-        place += a.shape[along]
+    for a in parts:
+        copy_into(out[(slice(None),) * axis_index + (slice(place, place + a.shape[axis_index]),)], a)
+        place += a.shape[axis_index]
     return out
 
 
-def _several(who: str, arrays: Any) -> list[Array]:
+def _arrays(caller: str, arrays: Any) -> list[Array]:
     if (isinstance(arrays, Array) and not arrays.ndim) or not isinstance(arrays, Iterable):
-        raise TypeError(f"{who}: takes a sequence of arrays; got {type(arrays).__name__}.")
-    given = [as_array(who, a) for a in arrays]
-    if not given:
-        raise ValueError(f"{who}: needs at least one array; got none.")
-    on(given[0].engine, who, *given)
-    return given
+        raise TypeError(f"{caller}: takes a sequence of arrays; got {type(arrays).__name__}.")
+    parts = [as_array(caller, a) for a in arrays]
+    if not parts:
+        raise ValueError(f"{caller}: needs at least one array; got none.")
+    check_engine(parts[0].engine, caller, *parts)
+    return parts
 
 
-def _made(who: str, given: list[Array], shape: tuple[int, ...]) -> Array:
-    dtype = given[0].dtype
-    for a in given[1:]:
-        dtype = common(dtype, a.dtype, who)
-    return empty(shape, dtype, given[0].engine)
+def _empty_result(caller: str, parts: list[Array], shape: tuple[int, ...]) -> Array:
+    dtype = parts[0].dtype
+    for a in parts[1:]:
+        dtype = promote(dtype, a.dtype, caller)
+    return empty(shape, dtype, parts[0].engine)
 
 
 @op(
@@ -93,18 +93,18 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     ValueError
         If nothing is given, or the shapes differ.
     """
-    given = _several("stack", arrays)
-    shape = given[0].shape
-    for a in given[1:]:
+    parts = _arrays("stack", arrays)
+    shape = parts[0].shape
+    for a in parts[1:]:
         if a.shape != shape:
             raise ValueError(f"stack: the shapes must be equal; got {shape} and {a.shape}.")
-    along = axis_of("stack", axis, len(shape) + 1)
-    out = _made("stack", given, (*shape[:along], len(given), *shape[along:]))
-    if along == len(shape) and len(given) in _TOGETHER and 0 < out.size < _MOST:
-        alike = [bits_of(contiguous(converted(a, out.dtype))) for a in given]
-        program = with_macros("interleave.metal", out.device, BITS=BITS[out.itemsize])
-        dispatch(program[f"interleave_{len(given)}"], *alike, bits_of(out), grid=given[0].size)
+    axis_index = axis_of("stack", axis, len(shape) + 1)
+    out = _empty_result("stack", parts, (*shape[:axis_index], len(parts), *shape[axis_index:]))
+    if axis_index == len(shape) and len(parts) in _TOGETHER and 0 < out.size < _MOST:
+        alike = [bits_of(make_contiguous(convert(a, out.dtype))) for a in parts]
+        program = program_with_macros("interleave.metal", out.device, BITS=BITS[out.itemsize])
+        dispatch(program[f"interleave_{len(parts)}"], *alike, bits_of(out), grid=parts[0].size)
         return out
-    for i, a in enumerate(given):
-        copy_into(out[(slice(None),) * along + (i,)], a)
+    for i, a in enumerate(parts):
+        copy_into(out[(slice(None),) * axis_index + (i,)], a)
     return out

@@ -19,17 +19,17 @@ _MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 
 
 def _pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
-    plain: Any = np.pad
-    return plain(x, widths, mode, **({"constant_values": constant_values} if mode == "constant" else {}))
+    reference: Any = np.pad
+    return reference(x, widths, mode, **({"constant_values": constant_values} if mode == "constant" else {}))
 
 
-def _pairs(who: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
+def _pairs(caller: str, value: Any, rank: int) -> list[tuple[Any, Any]]:
     """Return a pair for each axis, from one value, one pair, or all pairs."""
     try:
-        both = np.broadcast_to(np.asarray(given), (rank, 2))
+        pairs = np.broadcast_to(np.asarray(value), (rank, 2))
     except ValueError:
-        raise ValueError(f"{who}: needs a number, a pair, or a pair for each of {rank} axes; got {given}.") from None
-    return [(a, b) for a, b in both.tolist()]
+        raise ValueError(f"{caller}: needs a number, a pair, or a pair for each of {rank} axes; got {value}.") from None
+    return [(a, b) for a, b in pairs.tolist()]
 
 
 @op("moving", reference=_pad, dtypes=ALL, kernels=("copy.metal", "gather.metal"), flops=0, numpy=(np.pad,),
@@ -65,7 +65,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
     if any(a < 0 or b < 0 for a, b in widths):
         raise ValueError(f"pad: widths must be 0 or more; got {pad_width}.")
     if mode not in {"constant", "empty"}:
-        return _repeated(x, widths, mode)
+        return _pad_by_index(x, widths, mode)
     out = empty(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), x.dtype, x.engine)
     inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
     if mode == "constant":
@@ -73,21 +73,23 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
         if len({v for pair in values for v in pair}) == 1:
             fill_with(out, values[0][0])
         else:
-            _framed(out, x.shape, widths, values)
+            _write_frame(out, x.shape, widths, values)
     copy_into(out[(*inner, ...)], x)
     return out
 
 
-def _framed(out: Array, shape: tuple[int, ...], widths: list[tuple[int, int]], values: list[tuple[Any, Any]]) -> None:
+def _write_frame(
+    out: Array, shape: tuple[int, ...], widths: list[tuple[int, int]], values: list[tuple[Any, Any]]
+) -> None:
     """Write each axis's numbers, later axes over earlier ones, as NumPy does."""
-    for d, (n, (a, b), (low, high)) in enumerate(zip(shape, widths, values, strict=True)):
+    for d, (n, (a, b), (before, after)) in enumerate(zip(shape, widths, values, strict=True)):
         lead = (slice(None),) * d
-        for part, value, count in ((slice(0, a), low, a), (slice(a + n, a + n + b), high, b)):
+        for part, value, count in ((slice(0, a), before, a), (slice(a + n, a + n + b), after, b)):
             if count:
                 fill_with(out[(*lead, part, ...)], value)
 
 
-def _repeated(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
+def _pad_by_index(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
     for d, (a, b) in enumerate(widths):
         if not (a or b):
             continue

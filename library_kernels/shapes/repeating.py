@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ..launching.copying import BITS, as_array, bits_of, contiguous, copied
+from ..launching.copying import BITS, as_array, bits_of, contiguous_copy, make_contiguous
 from ..launching.launcher import dispatch
-from ..launching.programs import with_macros
+from ..launching.programs import program_with_macros
 from ..op import ALL, op
 from ..planning.axes import axis_of
 from .array_views import broadcast_to, expand_dims, reshape
@@ -51,36 +51,36 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     x = as_array("repeat", x)
     if axis is None:
         x, axis = reshape(x, -1), 0
-    along = axis_of("repeat", axis, x.ndim)
+    axis_index = axis_of("repeat", axis, x.ndim)
     if isinstance(repeats, (Array, np.ndarray, list, tuple)):
         counts = np.asarray(repeats.read() if isinstance(repeats, Array) else repeats)
         if counts.size != 1:
-            return _by_counts(x, counts, along)
+            return _repeat_by_counts(x, counts, axis_index)
         repeats = counts.item()
     times = operator.index(repeats)
     if times < 0:
         raise ValueError(f"repeat: repeats must be 0 or more; got {times}.")
-    before, after = x.shape[: along + 1], x.shape[along + 1 :]
+    lead, tail = x.shape[: axis_index + 1], x.shape[axis_index + 1 :]
     size = x.size * times
-    if math.prod(after) == 1 and 0 < size < _MOST:
-        out = empty((*before[:-1], before[-1] * times, *after), x.dtype, x.engine)
-        program = with_macros("repeat.metal", x.device, BITS=BITS[x.itemsize])
-        dispatch(program.repeat, bits_of(contiguous(x)), bits_of(out), times, grid=size)
+    if math.prod(tail) == 1 and 0 < size < _MOST:
+        out = empty((*lead[:-1], lead[-1] * times, *tail), x.dtype, x.engine)
+        program = program_with_macros("repeat.metal", x.device, BITS=BITS[x.itemsize])
+        dispatch(program.repeat, bits_of(make_contiguous(x)), bits_of(out), times, grid=size)
         return out
-    wide = broadcast_to(expand_dims(x, axis=along + 1), (*before, times, *after))
-    made: Array = reshape(copied(wide), (*before[:-1], before[-1] * times, *after))
-    return made
+    broadcast = broadcast_to(expand_dims(x, axis=axis_index + 1), (*lead, times, *tail))
+    result: Array = reshape(contiguous_copy(broadcast), (*lead[:-1], lead[-1] * times, *tail))
+    return result
 
 
-def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:
+def _repeat_by_counts(x: Array, counts: np.ndarray[Any, Any], axis_index: int) -> Array:
     """Repeat each element by its own count; the host computes the source position of each result element."""
-    if counts.shape != (x.shape[along],) or counts.dtype.kind not in "iu" or (counts < 0).any():
+    if counts.shape != (x.shape[axis_index],) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(
-            f"repeat: needs {x.shape[along]} whole numbers, 0 or more; got {counts.dtype} of shape {counts.shape}."
+            f"repeat: needs {x.shape[axis_index]} whole numbers, 0 or more; got {counts.dtype} of shape {counts.shape}."
         )
     positions = np.repeat(np.arange(counts.size), counts)
-    repeated: Array = x[(slice(None),) * along + (positions,)]
-    return repeated
+    sources: Array = x[(slice(None),) * axis_index + (positions,)]
+    return sources
 
 
 @op(
@@ -105,22 +105,22 @@ def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
         For a negative number.
     """
     x = as_array("tile", x)
-    given = tuple(repetitions) if isinstance(repetitions, Iterable) else (repetitions,)
-    times = tuple(operator.index(r) for r in given)
+    counts = tuple(repetitions) if isinstance(repetitions, Iterable) else (repetitions,)
+    times = tuple(operator.index(r) for r in counts)
     if any(t < 0 for t in times):
         raise ValueError(f"tile: repetitions must be 0 or more; got {repetitions}.")
     rank = max(x.ndim, len(times))
     shape = (1,) * (rank - x.ndim) + x.shape
     times = (1,) * (rank - len(times)) + times
-    made = reshape(x, shape)
+    result = reshape(x, shape)
     for d in reversed(range(rank)):  # the innermost first: long stretches are then copied by the outer ones
         if times[d] != 1:
-            made = _along(made, d, times[d])
-    return copied(made) if made.block is x.block else made
+            result = _tile_axis(result, d, times[d])
+    return contiguous_copy(result) if result.block is x.block else result
 
 
-def _along(x: Array, axis: int, times: int) -> Array:
-    before, after = x.shape[:axis], x.shape[axis:]
-    wide = broadcast_to(expand_dims(x, axis=axis), (*before, times, *after))
-    made: Array = reshape(copied(wide), (*before, times * after[0], *after[1:]))
-    return made
+def _tile_axis(x: Array, axis: int, times: int) -> Array:
+    lead, tail = x.shape[:axis], x.shape[axis:]
+    broadcast = broadcast_to(expand_dims(x, axis=axis), (*lead, times, *tail))
+    result: Array = reshape(contiguous_copy(broadcast), (*lead, times * tail[0], *tail[1:]))
+    return result

@@ -44,8 +44,8 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
 def array_split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
     """Split an array along an axis into views: into a number of parts, the first ones longer by one, or at indices."""
     x = as_array("array_split", x)
-    along = axis_of("array_split", axis, x.ndim)
-    n = x.shape[along]
+    axis_index = axis_of("array_split", axis, x.ndim)
+    n = x.shape[axis_index]
     if isinstance(indices_or_sections, Iterable):
         cuts = [0, *(operator.index(i) for i in indices_or_sections), n]
     else:
@@ -53,17 +53,18 @@ def array_split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[A
         if count < 1:
             raise ValueError(f"array_split: needs 1 part or more; got {count}.")
         cuts = [i * (n // count) + min(i, n % count) for i in range(count + 1)]
-    lead = (slice(None),) * along
+    lead = (slice(None),) * axis_index
     return tuple(x[(*lead, slice(a, b), ...)] for a, b in itertools.pairwise(cuts))
 
 
-def _equal_parts(who: str, x: Any, given: Any, axis: int) -> tuple[Array, ...]:
-    x = as_array(who, x)
-    along = axis_of(who, axis, x.ndim)
-    if not isinstance(given, Iterable) and operator.index(given) > 0 and x.shape[along] % operator.index(given):
-        raise ValueError(f"{who}: {x.shape[along]} elements along axis {axis} do not make {given} equal parts. "
+def _equal_parts(caller: str, x: Any, sections: Any, axis: int) -> tuple[Array, ...]:
+    x = as_array(caller, x)
+    axis_index = axis_of(caller, axis, x.ndim)
+    length = x.shape[axis_index]
+    if not isinstance(sections, Iterable) and operator.index(sections) > 0 and length % operator.index(sections):
+        raise ValueError(f"{caller}: {length} elements along axis {axis} do not make {sections} equal parts. "
                          "Use mnb.array_split.")  # fmt: skip
-    parts: tuple[Array, ...] = array_split(x, given, axis=along)
+    parts: tuple[Array, ...] = array_split(x, sections, axis=axis_index)
     return parts
 
 

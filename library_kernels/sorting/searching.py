@@ -7,10 +7,10 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common, is_integer, weak
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import is_integer, promote, promote_weak
 from ..launching.bits import as_bits, order_of, width
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..launching.gather import gather, indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program
@@ -57,13 +57,13 @@ def searchsorted(
     if x1.ndim != 1:
         raise ValueError(f"searchsorted: the sorted array has one axis; got shape {x1.shape}.")
     if isinstance(x2, (bool, int, float, list, tuple, range)):
-        return _numbers_among(x1, x2, side, sorter)
+        return _search_numbers(x1, x2, side, sorter)
     x2 = x2 if isinstance(x2, Array) else asarray(x2, device=x1.device)
-    on(x1.engine, "searchsorted", x2)
-    dtype = common(x1.dtype, x2.dtype, "searchsorted")
+    check_engine(x1.engine, "searchsorted", x2)
+    dtype = promote(x1.dtype, x2.dtype, "searchsorted")
     if sorter is not None:
         x1 = gather("searchsorted", x1, indices_of("searchsorted", sorter, x1.engine), 0)
-    x1, x2 = (converted(a, dtype) for a in (x1, x2))
+    x1, x2 = (convert(a, dtype) for a in (x1, x2))
     out = empty(x2.shape, _INT64, x1.engine)
     if out.size:
         kernels = program("search.metal", x1.engine, KIND=order_of(dtype), DESCENDING=False)
@@ -73,20 +73,20 @@ def searchsorted(
     return out
 
 
-def _numbers_among(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
+def _search_numbers(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
     """Search for Python numbers: they do not affect the dtype, and one beyond the dtype's range is beyond all of x1."""
     data = np.asarray(values)
     if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
         return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises
-    dtype = weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
-    below, above = np.zeros((2, *data.shape), np.bool_)
+    dtype = promote_weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
+    is_below, is_above = np.zeros((2, *data.shape), np.bool_)
     if is_integer(dtype) and data.dtype.kind != "b":
-        below, above = data < int(np.iinfo(dtype).min), data > int(np.iinfo(dtype).max)
+        is_below, is_above = data < int(np.iinfo(dtype).min), data > int(np.iinfo(dtype).max)
     with np.errstate(over="ignore"):
-        known = np.where(below | above, 0, data).astype(dtype)
-    found = searchsorted(x1, asarray(known, device=x1.device), side, sorter)
-    if below.any() or above.any():
-        found.block.settle()
-        found.host[below], found.host[above] = 0, x1.size
-        found.block.flush()
-    return cast("Array", found)
+        in_range = np.where(is_below | is_above, 0, data).astype(dtype)
+    positions = searchsorted(x1, asarray(in_range, device=x1.device), side, sorter)
+    if is_below.any() or is_above.any():
+        positions.block.settle()
+        positions.host[is_below], positions.host[is_above] = 0, x1.size
+        positions.block.flush()
+    return cast("Array", positions)

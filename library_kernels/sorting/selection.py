@@ -9,8 +9,8 @@ import numpy as np
 
 from ...arrays.array import Array
 from ..indexing.take_and_put import take_along_axis
-from ..launching.copying import as_array, copied
-from ..launching.radix_sort import selected_rows
+from ..launching.copying import as_array, contiguous_copy
+from ..launching.radix_sort import select_rows
 from ..op import ALL, op
 from ..planning.axes import axis_of
 from .sort import argsort, sort
@@ -58,28 +58,30 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
         If the axis has fewer than k elements.
     """
     x = as_array("topk", x)
-    along = axis_of("topk", axis, x.ndim)
+    axis_index = axis_of("topk", axis, x.ndim)
     count = operator.index(k)
-    if not 0 <= count <= x.shape[along]:
-        raise ValueError(f"topk: k must be between 0 and {x.shape[along]}, the length of axis {axis}; got {k}.")
+    if not 0 <= count <= x.shape[axis_index]:
+        raise ValueError(f"topk: k must be between 0 and {x.shape[axis_index]}, the length of axis {axis}; got {k}.")
     if x.size and count:
-        last = along == x.ndim - 1
-        found = selected_rows(x if last else x.viewed(np.moveaxis(x.host, along, -1)), count, descending=largest)
-        if found is not None:
-            return TopK(*found) if last else TopK(*(copied(a.viewed(np.moveaxis(a.host, -1, along))) for a in found))
-    order = argsort(x, axis=along, descending=largest)[(*(slice(None),) * along, slice(count), ...)]
-    return TopK(take_along_axis(x, order, axis=along), copied(order))
+        last = axis_index == x.ndim - 1
+        selected = select_rows(x if last else x.viewed(np.moveaxis(x.host, axis_index, -1)), count, descending=largest)
+        if selected is not None:
+            return TopK(*selected) if last else TopK(
+                *(contiguous_copy(a.viewed(np.moveaxis(a.host, -1, axis_index))) for a in selected),
+            )  # fmt: skip
+    order = argsort(x, axis=axis_index, descending=largest)[(*(slice(None),) * axis_index, slice(count), ...)]
+    return TopK(take_along_axis(x, order, axis=axis_index), contiguous_copy(order))
 
 
-def _checked(who: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
-    x = as_array(who, x)
+def _check_kth(caller: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
+    x = as_array(caller, x)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    at = axis_of(who, axis, x.ndim)
+    axis_index = axis_of(caller, axis, x.ndim)
     for k in np.atleast_1d(kth).tolist():
-        if not -x.shape[at] <= k < x.shape[at]:
-            raise ValueError(f"{who}: kth={k} is out of bounds for {x.shape[at]} elements.")
-    return x, at
+        if not -x.shape[axis_index] <= k < x.shape[axis_index]:
+            raise ValueError(f"{caller}: kth={k} is out of bounds for {x.shape[axis_index]} elements.")
+    return x, axis_index
 
 
 @op("sorting", reference=lambda x, kth, axis=-1: np.sort(x, axis), dtypes=ALL, kernels=("sort.metal",), flops=0,  # noqa: ARG005
@@ -94,15 +96,15 @@ def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
     ValueError
         If `kth` is out of bounds.
     """
-    x, at = _checked("partition", x, kth, axis)
-    made: Array = sort(x, axis=at)
-    return made
+    x, axis_index = _check_kth("partition", x, kth, axis)
+    result: Array = sort(x, axis=axis_index)
+    return result
 
 
 @op("sorting", reference=lambda x, kth, axis=-1: np.argsort(x, axis, kind="stable"), dtypes=ALL,  # noqa: ARG005
     kernels=("sort.metal",), flops=0, numpy=(np.argpartition,), cite="NumPy, ``argpartition``")  # fmt: skip
 def argpartition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
     """Return the indices that order the elements as `partition` does, int64."""
-    x, at = _checked("argpartition", x, kth, axis)
-    order: Array = argsort(x, axis=at)
+    x, axis_index = _check_kth("argpartition", x, kth, axis)
+    order: Array = argsort(x, axis=axis_index)
     return order

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import promote
 from ..creation.filled import full_like
 from ..elementwise.by_name import BY_NAME
 from ..indexing.take_and_put import take
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import ALL, op
 from ..shapes.joining import concat
 from .searching import searchsorted
@@ -53,58 +53,58 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     if first is None:
         first = asarray(x1, device=device)
     if isinstance(x2, Array):
-        other = x2
+        test_values = x2
     else:
-        whole = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
-        other = asarray(x2, dtype=first.dtype if whole else None, device=device)
-    on(first.engine, "isin", other)
-    dtype = common(first.dtype, other.dtype, "isin")
-    known = sort(converted(other, dtype).reshape(-1))
-    if not known.size or not first.size:
+        sorted_values = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
+        test_values = asarray(x2, dtype=first.dtype if sorted_values else None, device=device)
+    check_engine(first.engine, "isin", test_values)
+    dtype = promote(first.dtype, test_values.dtype, "isin")
+    is_integer_range = sort(convert(test_values, dtype).reshape(-1))
+    if not is_integer_range.size or not first.size:
         return full_like(first, invert, dtype=np.bool_)  # type: ignore[no-any-return]
-    first = converted(first, dtype)
-    place = _MINIMUM(searchsorted(known, first), known.size - 1)
-    found: Array = (_NOT_EQUAL if invert else _EQUAL)(take(known, place), first)
-    return found
+    first = convert(first, dtype)
+    place = _MINIMUM(searchsorted(is_integer_range, first), is_integer_range.size - 1)
+    result: Array = (_NOT_EQUAL if invert else _EQUAL)(take(is_integer_range, place), first)
+    return result
 
 
-def _both(who: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
-    a, b = as_array(who, x1), as_array(who, x2)
-    on(a.engine, who, b)
-    dtype = common(a.dtype, b.dtype, who)
-    a, b = converted(a, dtype).reshape(-1), converted(b, dtype).reshape(-1)
+def _sorted_pair(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
+    a, b = as_array(caller, x1), as_array(caller, x2)
+    check_engine(a.engine, caller, b)
+    dtype = promote(a.dtype, b.dtype, caller)
+    a, b = convert(a, dtype).reshape(-1), convert(b, dtype).reshape(-1)
     return (unique(a), unique(b)) if distinct else (a, b)
 
 
 @op("sets", reference=np.union1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.union1d,), cite="NumPy, ``union1d``")
 def union1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in one of two arrays, each once, sorted."""
-    joined: Array = unique(concat(_both("union1d", x1, x2, distinct=False)))
-    return joined
+    values: Array = unique(concat(_sorted_pair("union1d", x1, x2, distinct=False)))
+    return values
 
 
 @op("sets", reference=np.intersect1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.intersect1d,),
     cite="NumPy, ``intersect1d``")  # fmt: skip
 def intersect1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in both of two arrays, each once, sorted."""
-    a, b = _both("intersect1d", x1, x2)
-    found: Array = a[isin(a, b)]
-    return found
+    a, b = _sorted_pair("intersect1d", x1, x2)
+    result: Array = a[isin(a, b)]
+    return result
 
 
 @op("sets", reference=np.setdiff1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setdiff1d,),
     cite="NumPy, ``setdiff1d``")  # fmt: skip
 def setdiff1d(x1: Array, x2: Array, /) -> Array:
     """Return the values of one array that are not in another, each once, sorted."""
-    a, b = _both("setdiff1d", x1, x2)
-    found: Array = a[isin(a, b, invert=True)]
-    return found
+    a, b = _sorted_pair("setdiff1d", x1, x2)
+    result: Array = a[isin(a, b, invert=True)]
+    return result
 
 
 @op("sets", reference=np.setxor1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setxor1d,),
     cite="NumPy, ``setxor1d``")  # fmt: skip
 def setxor1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in exactly one of two arrays, each once, sorted."""
-    a, b = _both("setxor1d", x1, x2)
-    found: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
-    return found
+    a, b = _sorted_pair("setxor1d", x1, x2)
+    result: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
+    return result

@@ -8,33 +8,33 @@ from typing import Any, cast
 import numpy as np
 
 from ...arrays.array import Array
-from ..launching.copying import as_array, converted, copied
-from ..launching.radix_sort import sorted_rows
+from ..launching.copying import as_array, contiguous_copy, convert
+from ..launching.radix_sort import sort_rows
 from ..op import ALL, op
 from ..planning.axes import axis_of
 
 __all__ = ["argsort", "sort"]
 
 
-def _argsorted(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
+def _argsort_reference(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
     """Return NumPy's stable argsort; in descending order equal elements still keep their order, and NaN comes first."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
-    turned = np.flip(x, axis)
-    order = np.argsort(turned, axis=axis, kind="stable")
+    reversed_x = np.flip(x, axis)
+    order = np.argsort(reversed_x, axis=axis, kind="stable")
     return x.shape[axis] - 1 - np.flip(order, axis)
 
 
-def _sorted(x: Any, axis: int = -1, **options: Any) -> Any:
-    return np.take_along_axis(x, _argsorted(x, axis, **options), axis)
+def _sort_reference(x: Any, axis: int = -1, **options: Any) -> Any:
+    return np.take_along_axis(x, _argsort_reference(x, axis, **options), axis)
 
 
-def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
+def _axis_last(caller: str, x: Any, axis: int | None) -> tuple[Array, int]:
     """Return the array with the axis to sort moved last; without an axis, the flattened array."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if axis is None:
         return x.reshape(-1), 0
-    axis = axis_of(who, axis, x.ndim)
+    axis = axis_of(caller, axis, x.ndim)
     last = x if axis == x.ndim - 1 else x.viewed(np.moveaxis(x.host, axis, -1))
     return last, axis
 
@@ -45,11 +45,11 @@ _row = functools.partial(
 )  # fmt: skip
 
 
-def _back(x: Array, axis: int) -> Array:
-    return x if axis == x.ndim - 1 else copied(x.viewed(np.moveaxis(x.host, -1, axis)))
+def _axis_restored(x: Array, axis: int) -> Array:
+    return x if axis == x.ndim - 1 else contiguous_copy(x.viewed(np.moveaxis(x.host, -1, axis)))
 
 
-@_row(reference=_sorted, numpy=(np.sort,))
+@_row(reference=_sort_reference, numpy=(np.sort,))
 def sort(  # `stable` is the array API's
     x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True  # noqa: ARG001
 ) -> Array:
@@ -74,11 +74,11 @@ def sort(  # `stable` is the array API's
     -----
     A radix sort: its time depends on the number of elements and on the bits of the dtype, not on their order.
     """
-    rows, axis = _turned("sort", x, axis)
-    return _back(sorted_rows(rows, descending=descending).keys, axis)
+    rows, axis = _axis_last("sort", x, axis)
+    return _axis_restored(sort_rows(rows, descending=descending).keys, axis)
 
 
-@_row(reference=_argsorted, numpy=(np.argsort,))
+@_row(reference=_argsort_reference, numpy=(np.argsort,))
 def argsort(  # `stable` is the array API's
     x: Array, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True  # noqa: ARG001
 ) -> Array:
@@ -99,6 +99,6 @@ def argsort(  # `stable` is the array API's
     Array
         int64, with x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
     """
-    rows, axis = _turned("argsort", x, axis)
-    found = sorted_rows(rows, indexed=True, descending=descending).indices
-    return _back(converted(cast("Array", found), np.dtype(np.int64)), axis)
+    rows, axis = _axis_last("argsort", x, axis)
+    sorted_keys = sort_rows(rows, indexed=True, descending=descending).indices
+    return _axis_restored(convert(cast("Array", sorted_keys), np.dtype(np.int64)), axis)

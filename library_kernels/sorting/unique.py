@@ -11,12 +11,12 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...program import Program
 from ..launching.bits import as_bits, order_of, width
-from ..launching.compaction import Kept, kept_by, places_of, values_of
-from ..launching.copying import as_array, contiguous, converted
+from ..launching.compaction import KeptCounts, count_kept, places_of, values_of
+from ..launching.copying import as_array, convert, make_contiguous
 from ..launching.gather import gather
 from ..launching.launcher import dispatch
 from ..launching.programs import program
-from ..launching.radix_sort import sorted_rows
+from ..launching.radix_sort import sort_rows
 from ..op import ALL, op
 from ..planning.device import LANES
 
@@ -62,86 +62,88 @@ class _Runs(NamedTuple):
     values: Array
     starts: Array
     order: Array  # None unless requested
-    kept: Kept
-    what: str
+    kept_counts: KeptCounts
+    rule: str
     shape: tuple[int, ...]
 
     def counts(self) -> Array:
         """Return the length of each run."""
-        n, m = self.kept.bits.size, self.starts.size
+        n, m = self.kept_counts.bits.size, self.starts.size
         out = empty((m,), _INT64, self.starts.engine)
         if m:
-            dispatch(self.kept.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
+            dispatch(self.kept_counts.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
         return out
 
     def indices(self) -> Array:
         """Return the index of each value's first occurrence, since the sort is stable."""
-        return converted(gather("unique", self.order, self.starts, 0), _INT64)
+        return convert(gather("unique", self.order, self.starts, 0), _INT64)
 
     def inverse(self) -> Array:
         """Return the index of each element's run."""
         out = empty(self.shape, _INT64, self.starts.engine)
         if out.size:
-            name = f"keep_inverse_{self.what}_{width(self.kept.bits.dtype)}"
-            self.kept.start(name, self.kept.bits, self.kept.offsets, self.order, out)
+            name = f"keep_inverse_{self.rule}_{width(self.kept_counts.bits.dtype)}"
+            self.kept_counts.start(name, self.kept_counts.bits, self.kept_counts.offsets, self.order, out)
         return out
 
 
-def _runs(who: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
-    x = as_array(who, x)
-    found = sorted_rows(contiguous(x).reshape(-1), indexed=indexed)
-    what = "starts" if equal_nan else "distinct"
-    kept = kept_by(who, found.keys, what)
-    starts = places_of(kept, what)
-    return _Runs(gather(who, found.keys, starts, 0), starts, cast("Array", found.indices), kept, what, x.shape)
+def _runs(caller: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
+    x = as_array(caller, x)
+    sorted_keys = sort_rows(make_contiguous(x).reshape(-1), indexed=indexed)
+    rule = "starts" if equal_nan else "distinct"
+    counts = count_kept(caller, sorted_keys.keys, rule)
+    starts = places_of(counts, rule)
+    return _Runs(
+        gather(caller, sorted_keys.keys, starts, 0), starts, cast("Array", sorted_keys.indices), counts, rule, x.shape,
+    )  # fmt: skip
 
 
-def _values(who: str, x: Any, *, equal_nan: bool = False) -> Array:
-    flat = contiguous(as_array(who, x)).reshape(-1)
-    keys = sorted_rows(_thinned(flat)).keys
-    what = "starts" if equal_nan else "distinct"
-    return values_of(kept_by(who, keys, what), what, keys)
+def _values(caller: str, x: Any, *, equal_nan: bool = False) -> Array:
+    flat = make_contiguous(as_array(caller, x)).reshape(-1)
+    keys = sort_rows(_drop_duplicates(flat)).keys
+    rule = "starts" if equal_nan else "distinct"
+    return values_of(count_kept(caller, keys, rule), rule, keys)
 
 
-def _thinned(x: Array) -> Array:
+def _drop_duplicates(x: Array) -> Array:
     """Drop most duplicates of a row before it is sorted, if there are many and this is fast."""
     if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
         return x
     sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}
-    kept = _thin(x, sample, _SAMPLES)[1].read()[:_SAMPLES].sum()
-    if kept > _SAMPLES * _SAMPLE // 2:
+    counts = _thin_tiles(x, sample, _SAMPLES)[1].read()[:_SAMPLES].sum()
+    if counts > _SAMPLES * _SAMPLE // 2:
         return x
     tiles = -(-x.size // _TILE)
     thinning = {"n": x.size, "tile": _TILE, "step": _TILE}
-    bits, offsets = _thin(x, thinning, tiles)
+    bits, offsets = _thin_tiles(x, thinning, tiles)
     searching = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
     dispatch(searching.keep_offsets, offsets, tiles, grid=LANES, threadgroup=LANES)
     out = empty((int(offsets.read()[tiles]),), x.dtype, x.engine)
-    together = _thinning(x)[f"thinned_{width(x.dtype)}"]
-    dispatch(together, bits, as_bits(out), offsets, thinning, grid=tiles, threadgroup=1)
+    joined_values = _thinning_program(x)[f"thinned_{width(x.dtype)}"]
+    dispatch(joined_values, bits, as_bits(out), offsets, thinning, grid=tiles, threadgroup=1)
     return out
 
 
-def _thin(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
+def _thin_tiles(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
     """Return the remaining elements, at the start of each tile, and their number in each tile."""
     bits = as_bits(x)
     out = empty((tiles * thinning["tile"],), bits.dtype, x.engine)
     counts = empty((tiles + 1,), _UINT32, x.engine)
-    dispatch(_thinning(x)[f"thin_{width(x.dtype)}"], bits, out, counts, thinning, grid=tiles, threadgroup=1)
+    dispatch(_thinning_program(x)[f"thin_{width(x.dtype)}"], bits, out, counts, thinning, grid=tiles, threadgroup=1)
     return out, counts
 
 
-def _thinning(x: Array) -> Program:
+def _thinning_program(x: Array) -> Program:
     return program("thin_serial.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
 
 
 def _reference(*options: str) -> Callable[[Any], Any]:
     def reference(x: Any) -> Any:
         find: Any = np.unique
-        found = find(x, **dict.fromkeys(options, True))
-        if not isinstance(found, tuple):
-            return found
-        named = zip(found, ("", *options), strict=True)
+        result = find(x, **dict.fromkeys(options, True))
+        if not isinstance(result, tuple):
+            return result
+        named = zip(result, ("", *options), strict=True)
         return tuple(f.reshape(x.shape) if o == "return_inverse" else f for f, o in named)
 
     return reference

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
-from ...arrays.promotion import common, floating
+from ...arrays.convert import check_engine
+from ...arrays.promotion import floating_dtype, promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted, copied
+from ..launching.copying import as_array, contiguous_copy, convert
 from ..linear_algebra.matrix_products import matmul
 from ..op import NUMERIC, op
 from ..planning.axes import axis_of
@@ -27,13 +27,13 @@ _CLIP = (BY_NAME["minimum"], BY_NAME["maximum"])
 _TOLERANCE = {"float32": 16.0, "float16": 1.0, "bfloat16": 0.6}
 
 
-def _largest(x: Any, *rest: Any) -> Any:
+def _largest_scale(x: Any, *rest: Any) -> Any:
     return np.maximum(np.abs(rest[-1]), np.max(np.abs(x), initial=1.0))
 
 
 @op("reduction", reference=np.average, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.average,),
     tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55},
-    size=_largest, cite="NumPy, ``average``")  # fmt: skip
+    size=_largest_scale, cite="NumPy, ``average``")  # fmt: skip
 def average(
     x: Array, /, axis: int | None = None, *, weights: Array | None = None, returned: bool = False,
     keepdims: bool = False,
@@ -63,35 +63,35 @@ def average(
         For weights of another shape.
     """
     x = as_array("average", x)
-    result = floating(x.dtype)
-    at = None if axis is None else axis_of("average", axis, x.ndim)
+    result = floating_dtype(x.dtype)
+    axis_index = None if axis is None else axis_of("average", axis, x.ndim)
     if weights is None:
-        plain = mean(x, axis=at, keepdims=keepdims)
-        count = x.size if at is None else x.shape[at]
-        return (plain, plain * 0 + float(count)) if returned else plain
+        mean_of_all = mean(x, axis=axis_index, keepdims=keepdims)
+        count = x.size if axis_index is None else x.shape[axis_index]
+        return (mean_of_all, mean_of_all * 0 + float(count)) if returned else mean_of_all
     w = as_array("average", weights)
-    on(x.engine, "average", w)
+    check_engine(x.engine, "average", w)
     if w.shape != x.shape:
-        if at is None or w.shape != (x.shape[at],):
+        if axis_index is None or w.shape != (x.shape[axis_index],):
             raise ValueError(f"average: weights of shape {w.shape} fit neither x's {x.shape} nor its axis {axis}.")
-        w = broadcast_to(w.reshape((-1, *(1,) * (x.ndim - at - 1))), x.shape)
+        w = broadcast_to(w.reshape((-1, *(1,) * (x.ndim - axis_index - 1))), x.shape)
     single = np.dtype(np.float32)
-    w = converted(w, single)
-    weight = total(w, axis=at, keepdims=keepdims)
-    found = converted(total(converted(x, single) * w, axis=at, keepdims=keepdims) / weight, result)
-    return (found, converted(weight, result)) if returned else found
+    w = convert(w, single)
+    weight = total(w, axis=axis_index, keepdims=keepdims)
+    average_values = convert(total(convert(x, single) * w, axis=axis_index, keepdims=keepdims) / weight, result)
+    return (average_values, convert(weight, result)) if returned else average_values
 
 
 def _cov(x: Any, y: Any = None, **options: Any) -> Any:
     return np.cov(x, y, **options)
 
 
-def _square(x: Any, *rest: Any) -> Any:
+def _square_scale(x: Any, *rest: Any) -> Any:
     return np.maximum(np.abs(rest[-1]), np.max(np.abs(x), initial=0.0) ** 2)
 
 
 @op("linear", reference=_cov, dtypes=NUMERIC, kernels=("matmul.metal",), flops=2, numpy=(np.cov,),
-    tolerance=_TOLERANCE, size=_square, cite="NumPy, ``cov``")  # fmt: skip
+    tolerance=_TOLERANCE, size=_square_scale, cite="NumPy, ``cov``")  # fmt: skip
 def cov(
     x: Array, y: Array | None = None, /, *, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> Array:
@@ -121,29 +121,29 @@ def cov(
     """
     rows = _variables("cov", x, rowvar=rowvar)
     if y is not None:
-        more = _variables("cov", y, rowvar=rowvar)
-        if more.shape[1] != rows.shape[1]:
-            raise ValueError(f"cov: y has {more.shape[1]} observations, x has {rows.shape[1]}.")
-        rows = concat([rows, more])
+        variables_of_y = _variables("cov", y, rowvar=rowvar)
+        if variables_of_y.shape[1] != rows.shape[1]:
+            raise ValueError(f"cov: y has {variables_of_y.shape[1]} observations, x has {rows.shape[1]}.")
+        rows = concat([rows, variables_of_y])
     n = rows.shape[1]
-    less = ddof if ddof is not None else 0 if bias else 1
-    dtypes = [floating(as_array("cov", a).dtype) for a in (x, y) if a is not None]
-    result = dtypes[0] if len(dtypes) == 1 else common(*dtypes)
-    about = rows - mean(rows, axis=1, keepdims=True)
-    left = n - less
-    made = matmul(about, about.T) * (1 / left if left > 0 else math.nan)
-    shape = () if rows.shape[0] == 1 else made.shape
-    return converted(made, result).reshape(shape)
+    degrees = ddof if ddof is not None else 0 if bias else 1
+    dtypes = [floating_dtype(as_array("cov", a).dtype) for a in (x, y) if a is not None]
+    result = dtypes[0] if len(dtypes) == 1 else promote(*dtypes)
+    means = rows - mean(rows, axis=1, keepdims=True)
+    divisor = n - degrees
+    out = matmul(means, means.T) * (1 / divisor if divisor > 0 else math.nan)
+    shape = () if rows.shape[0] == 1 else out.shape
+    return convert(out, result).reshape(shape)
 
 
-def _variables(who: str, x: Any, *, rowvar: bool) -> Array:
-    x = as_array(who, x)
+def _variables(caller: str, x: Any, *, rowvar: bool) -> Array:
+    x = as_array(caller, x)
     if x.ndim > 2:
-        raise ValueError(f"{who}: needs 1 or 2 axes; got shape {x.shape}.")
-    x = converted(x, np.dtype(np.float32))
+        raise ValueError(f"{caller}: needs 1 or 2 axes; got shape {x.shape}.")
+    x = convert(x, np.dtype(np.float32))
     if x.ndim < 2:
         return x.reshape((1, -1))  # type: ignore[no-any-return]
-    return x if rowvar or x.shape[0] == 1 else copied(x.T)
+    return x if rowvar or x.shape[0] == 1 else contiguous_copy(x.T)
 
 
 def _corr(x: Any, y: Any = None, **options: Any) -> Any:
@@ -155,12 +155,12 @@ def _corr(x: Any, y: Any = None, **options: Any) -> Any:
     cite="NumPy, ``corrcoef``")  # fmt: skip
 def corrcoef(x: Array, y: Array | None = None, /, *, rowvar: bool = True) -> Array:
     """Return the correlations of variables: `cov` divided by the standard deviations, within [-1, 1]."""
-    own = floating(as_array("corrcoef", x).dtype)
-    spread = cov(*(None if a is None else converted(as_array("corrcoef", a), np.dtype(np.float32)) for a in (x, y)),
+    variances = floating_dtype(as_array("corrcoef", x).dtype)
+    deviations = cov(*(None if a is None else convert(as_array("corrcoef", a), np.dtype(np.float32)) for a in (x, y)),
                  rowvar=rowvar)  # fmt: skip
-    if not spread.ndim:
-        return converted(spread / spread, own)
-    deviation = _SQRT(diagonal(spread))
+    if not deviations.ndim:
+        return convert(deviations / deviations, variances)
+    deviation = _SQRT(diagonal(deviations))
     low, high = _CLIP
-    made: Array = high(low(spread / deviation / deviation[:, None], 1.0), -1.0)
-    return converted(made, own)
+    result: Array = high(low(deviations / deviation / deviation[:, None], 1.0), -1.0)
+    return convert(result, variances)

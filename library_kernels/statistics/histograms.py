@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_float, is_integer
 from ..creation.filled import zeros
 from ..indexing.take_and_put import scatter_add
-from ..launching.copying import as_array, contiguous, converted
+from ..launching.copying import as_array, convert, make_contiguous
 from ..launching.gather import indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program
@@ -34,19 +34,19 @@ _COUNTERS, _THREADS, _LEAST = 1 << 22, 4096, 1 << 12  # counters in all rows; th
 _CORES = 64  # threads, if each is a core
 
 
-def _rows(x: Array, bins: int) -> tuple[Array, dict[str, Any]]:
+def _counter_rows(x: Array, bins: int) -> tuple[Array, dict[str, Any]]:
     """Return a row of counters for each thread, and each thread's range of numbers."""
-    most = _CORES if x.engine.caps.serial else _THREADS
-    threads = max(1, min(most, _COUNTERS // bins, -(-x.size // _LEAST)))
+    threads_limit = _CORES if x.engine.caps.serial else _THREADS
+    threads = max(1, min(threads_limit, _COUNTERS // bins, -(-x.size // _LEAST)))
     stretch = -(-x.size // threads)
     threads = -(-x.size // stretch)
     counting = {"n": x.size, "stretch": stretch, "bins": bins, "uniform": 0, "scale": 0.0}
     return empty((threads, bins), _UINT32, x.engine), counting
 
 
-def _added(rows: Array) -> Array:
-    found: Array = basic_reductions.sum(rows, axis=0, dtype=_INT64)
-    return found
+def _sum_rows(rows: Array) -> Array:
+    result: Array = basic_reductions.sum(rows, axis=0, dtype=_INT64)
+    return result
 
 
 def _number_counts(x: Any, *rest: Any, **options: Any) -> Any:
@@ -80,50 +80,52 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     x = as_array("bincount", x)
     if x.ndim != 1 or not is_integer(x.dtype):
         raise ValueError(f"bincount: takes integers of one axis; got {x.dtype} of shape {x.shape}.")
-    least = operator.index(minlength)
-    if least < 0:
+    smallest = operator.index(minlength)
+    if smallest < 0:
         raise ValueError(f"bincount: minlength must be 0 or more; got {minlength}.")
-    places = contiguous(indices_of("bincount", x, x.engine))
-    bins = least
+    places = make_contiguous(indices_of("bincount", x, x.engine))
+    bins = smallest
     if places.size:
         low, high = int(basic_reductions.min(places)), int(basic_reductions.max(places))
         if low < 0:
             raise ValueError(f"bincount: takes numbers from 0 on; got {low}.")
-        bins = max(high + 1, least)
+        bins = max(high + 1, smallest)
     if weights is not None:
-        return _weighed(places, weights, bins)
+        return _sum_weights(places, weights, bins)
     if not places.size or not bins:
         return zeros((bins,), dtype=_INT64, device=x.device)  # type: ignore[no-any-return]
-    rows, counting = _rows(places, bins)
+    rows, counting = _counter_rows(places, bins)
     kernel = program("bincount_serial.metal", x.engine).count_numbers
     dispatch(kernel, places, rows, counting, grid=rows.shape[0], threadgroup=1)
-    return _added(rows)
+    return _sum_rows(rows)
 
 
-def _weighed(places: Array, weights: Any, bins: int) -> Array:
-    given = as_array("bincount", weights)
-    if given.shape != places.shape:
-        raise ValueError(f"bincount: weights must have x's shape {places.shape}; got {given.shape}.")
-    given = given if is_float(given.dtype) else converted(given, _FLOAT)
-    total: Array = scatter_add(zeros((bins,), dtype=given.dtype, device=places.device), places, given)
+def _sum_weights(places: Array, weights: Any, bins: int) -> Array:
+    weight_array = as_array("bincount", weights)
+    if weight_array.shape != places.shape:
+        raise ValueError(f"bincount: weights must have x's shape {places.shape}; got {weight_array.shape}.")
+    weight_array = weight_array if is_float(weight_array.dtype) else convert(weight_array, _FLOAT)
+    total: Array = scatter_add(zeros((bins,), dtype=weight_array.dtype, device=places.device), places, weight_array)
     return total
 
 
 # ---- Bins ------------------------------------------------------------------------------------------------------------
 
 
-def _edges(who: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
+def _edges(caller: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
     """Return the edges as float32, and whether they are equally spaced."""
     if isinstance(bins, str):
-        raise TypeError(f"{who}: bins={bins!r} is not supported. Pass a number, or edges from np.histogram_bin_edges.")
+        raise TypeError(f"{caller}: bins={bins!r} is unsupported. Pass a number, or edges from np.histogram_bin_edges.")
     if isinstance(bins, Iterable):
-        given = np.asarray(bins.read() if isinstance(bins, Array) else bins)
-        if given.ndim != 1 or given.size < 2 or not (given[1:] >= given[:-1]).all():
-            raise ValueError(f"{who}: edges must be a row of at least 2 that do not fall; got shape {given.shape}.")
-        return given.astype(np.float32), False
+        edges_given = np.asarray(bins.read() if isinstance(bins, Array) else bins)
+        if edges_given.ndim != 1 or edges_given.size < 2 or not (edges_given[1:] >= edges_given[:-1]).all():
+            raise ValueError(
+                f"{caller}: edges must be a row of at least 2 that do not fall; got shape {edges_given.shape}.",
+            )  # fmt: skip
+        return edges_given.astype(np.float32), False
     count = operator.index(bins)
     if count < 1:
-        raise ValueError(f"{who}: bins must be 1 or more; got {bins}.")
+        raise ValueError(f"{caller}: bins must be 1 or more; got {bins}.")
     if limits is not None:
         low, high = (float(v) for v in limits)
     elif x.size:
@@ -131,7 +133,7 @@ def _edges(who: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
     else:
         low, high = 0.0, 1.0
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{who}: the range [{low}, {high}] must be finite and not fall. Pass range=(low, high).")
+        raise ValueError(f"{caller}: the range [{low}, {high}] must be finite and not fall. Pass range=(low, high).")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, count + 1).astype(np.float32), True
@@ -194,41 +196,41 @@ def histogram(
     x = as_array("histogram", x)
     host, uniform = _edges("histogram", x, bins, range)
     edges = asarray(host, device=x.device)
-    numbers = contiguous(converted(x, _FLOAT)).reshape(-1)
+    numbers = make_contiguous(convert(x, _FLOAT)).reshape(-1)
     if weights is None:
-        counts = _between(numbers, edges, host, uniform)
+        counts = _count_between(numbers, edges, host, uniform)
     else:
         counts = _weights_between(numbers, x, edges, weights)
     if density:
         widths = asarray(np.diff(host), device=x.device)
-        counts = converted(counts, _FLOAT)
+        counts = convert(counts, _FLOAT)
         counts = counts / basic_reductions.sum(counts) / widths
     return counts, edges
 
 
-def _between(numbers: Array, edges: Array, host: Host, uniform: bool) -> Array:
+def _count_between(numbers: Array, edges: Array, host: Host, uniform: bool) -> Array:
     bins = host.size - 1
     if not numbers.size:
         return zeros((bins,), dtype=_INT64, device=numbers.device)  # type: ignore[no-any-return]
-    rows, counting = _rows(numbers, bins)
+    rows, counting = _counter_rows(numbers, bins)
     with np.errstate(over="ignore"):
         scale = float(np.float32(bins / (float(host[-1]) - float(host[0]))))
-    even = uniform and math.isfinite(scale) and bins < 1 << 20  # beyond, a guess may be off by two bins
-    counting |= {"uniform": int(even), "scale": scale if even else 0.0}
+    is_even = uniform and math.isfinite(scale) and bins < 1 << 20  # beyond, a guess may be off by two bins
+    counting |= {"uniform": int(is_even), "scale": scale if is_even else 0.0}
     kernel = program("bincount_serial.metal", numbers.engine).count_between
     dispatch(kernel, numbers, edges, rows, counting, grid=rows.shape[0], threadgroup=1)
-    return _added(rows)
+    return _sum_rows(rows)
 
 
 def _weights_between(numbers: Array, x: Array, edges: Array, weights: Any) -> Array:
-    given = as_array("histogram", weights)
-    if given.shape != x.shape:
-        raise ValueError(f"histogram: weights must have x's shape {x.shape}; got {given.shape}.")
+    weight_array = as_array("histogram", weights)
+    if weight_array.shape != x.shape:
+        raise ValueError(f"histogram: weights must have x's shape {x.shape}; got {weight_array.shape}.")
     bins = edges.size - 1
     places = searchsorted(edges, numbers, side="right") - 1
     places[numbers == edges[-1]] = bins - 1
     inside = (numbers >= edges[0]) & (numbers <= edges[-1])
-    return _weighed(places[inside], converted(given.reshape(-1), _FLOAT)[inside], bins)
+    return _sum_weights(places[inside], convert(weight_array.reshape(-1), _FLOAT)[inside], bins)
 
 
 def _digitize_reference(x: Any, bins: Any, right: bool = False) -> Any:
@@ -261,12 +263,12 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     x = as_array("digitize", x)
     edges = bins if isinstance(bins, Array) else asarray(bins, device=x.device)
     if is_float(x.dtype) and not isinstance(bins, (Array, np.ndarray)):
-        edges = converted(edges, x.dtype)
-    on(x.engine, "digitize", edges)
+        edges = convert(edges, x.dtype)
+    check_engine(x.engine, "digitize", edges)
     host = edges.read()
     rising, falling = bool((host[1:] >= host[:-1]).all()), bool((host[1:] <= host[:-1]).all())
     if edges.ndim != 1 or not (rising or falling):
         raise ValueError("digitize: the edges must be a row that rises or falls.")
     side = "left" if right else "right"
-    found: Array = searchsorted(edges if rising else contiguous(edges[::-1]), x, side=side)
-    return found if rising else edges.size - found
+    positions: Array = searchsorted(edges if rising else make_contiguous(edges[::-1]), x, side=side)
+    return positions if rising else edges.size - positions

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.promotion import floating, is_float
+from ...arrays.promotion import floating_dtype, is_float
 from ...engine import named
 from ..launching.copying import as_array
 from ..launching.launcher import Launch
-from ..launching.programs import instantiated
-from ..launching.reduction_launch import Monoid, accumulator, reduced_or, tag
+from ..launching.programs import compile_templates
+from ..launching.reduction_launch import Monoid, accumulator, reduce_or_fill, tag
 from ..op import ALL, op
 from ..planning.axes import axes_of
 from ..planning.device import device_of
@@ -37,18 +37,18 @@ _CHUNK = 12  # bytes of a chunk's record
 _SPREAD = {"float32": 10.0, "float16": 0.6, "bfloat16": 0.52}
 
 
-def _square(x: Any, want: Any) -> Any:
+def _error_scale(x: Any, want: Any) -> Any:
     """Return the size of a variance's error: the rounded mean has an error of 2^-24 of it."""
     return np.maximum(want, np.max(np.abs(x), initial=0.0) ** 2 * 2.0**-23)
 
 
 def _mean(x: Array, axes: Axes, result: DType, *, keepdims: bool) -> Array:
-    exact = not is_float(x.dtype) and x.dtype.itemsize < 8  # a sum of 64-bit integers may wrap
-    acc = accumulator(total_dtype(x.dtype, None, "mean")) if exact else "float"
+    is_exact = not is_float(x.dtype) and x.dtype.itemsize < 8  # a sum of 64-bit integers may wrap
+    acc = accumulator(total_dtype(x.dtype, None, "mean")) if is_exact else "float"
     part = acc.replace("long", "int") if x.dtype.itemsize < 4 else acc
     monoid = Monoid("Mean", tag(x.dtype), tag(result), part, acc)
     count = math.prod(x.shape[i] for i in axes)
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, scale=count)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=math.nan, scale=count)
 
 
 @op("reduction", reference=np.mean, dtypes=ALL, kernels=_FILE, numpy=(np.mean,), tolerance=TOTAL_TOLERANCE,
@@ -71,34 +71,34 @@ def mean(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
         elements.
     """
     x = as_array("mean", x)
-    return _mean(x, axes_of("mean", axis, x.ndim), floating(x.dtype), keepdims=keepdims)
+    return _mean(x, axes_of("mean", axis, x.ndim), floating_dtype(x.dtype), keepdims=keepdims)
 
 
-def _spread(who: str, functor: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
+def _squared_distances(caller: str, functor: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
     """Compute the mean, then the squared distances from it, since a difference of squares would cancel."""
-    x = as_array(who, x)
-    axes = axes_of(who, axis, x.ndim)
-    result = floating(x.dtype)
+    x = as_array(caller, x)
+    axes = axes_of(caller, axis, x.ndim)
+    result = floating_dtype(x.dtype)
     count = math.prod(x.shape[i] for i in axes)
-    left = count - correction if count > correction else 0
-    if _once(x, axes, count):
-        return _chunked(x, axes, functor, count, left, keepdims=keepdims)
+    divisor = count - correction if count > correction else 0
+    if _reads_once(x, axes, count):
+        return _reduce_chunks(x, axes, functor, count, divisor, keepdims=keepdims)
     monoid = Monoid(functor, tag(x.dtype), tag(result), "float", "float")
-    about = None if 0 in x.shape else _mean(x, axes, _FLOAT, keepdims=False)
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, about=about, scale=left)
+    means = None if 0 in x.shape else _mean(x, axes, _FLOAT, keepdims=False)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=math.nan, about=means, scale=divisor)
 
 
-def _once(x: Array, axes: Axes, count: int) -> bool:
+def _reads_once(x: Array, axes: Axes, count: int) -> bool:
     """Return whether each element should be read only once: on a GPU, for floats in long contiguous rows."""
     if not (is_float(x.dtype) and _THREADS <= count < 1 << 32 and x.size and device_of(x.engine.caps).waits):
         return False
     return x.contiguous and sorted(axes) == list(range(x.ndim - len(axes), x.ndim))
 
 
-def _chunked(x: Array, axes: Axes, functor: str, count: int, left: float, *, keepdims: bool) -> Array:
+def _reduce_chunks(x: Array, axes: Axes, functor: str, count: int, divisor: float, *, keepdims: bool) -> Array:
     """Reduce rows by ``spread.metal``."""
     lead = x.shape[: x.ndim - len(axes)]
-    first, last, parts = _launches(functor, x.dtype, math.prod(lead), count, float(left), x.offset, x.device)
+    first, last, parts = _launches(functor, x.dtype, math.prod(lead), count, float(divisor), x.offset, x.device)
     out = empty((*lead, *(1,) * len(axes)) if keepdims else lead, x.dtype, x.engine)
     chunks = empty((_CHUNK // 4 * parts,), _FLOAT, x.engine)
     first.start(x, chunks, out)
@@ -109,26 +109,29 @@ def _chunked(x: Array, axes: Axes, functor: str, count: int, left: float, *, kee
 
 @functools.lru_cache(1024)
 def _launches(
-    functor: str, dtype: DType, rows: int, count: int, left: float, offset: int, device: str
+    functor: str, dtype: DType, rows: int, count: int, divisor: float, offset: int, device: str
 ) -> tuple[Launch, Launch | None, int]:
     """Return the kernel that reduces chunks, the one that combines them, and the number of chunks of all rows."""
-    held = next((n for n in _HELD if n * _THREADS >= count), _HELD[-1])
-    chunk = held * _THREADS
+    values_held = next((n for n in _HELD if n * _THREADS >= count), _HELD[-1])
+    chunk = values_held * _THREADS
     chunks = -(-count // chunk)
-    of, root = tag(dtype), str(functor == "Deviation").lower()
-    templates = {"chunks": f"spread_chunks<{of}, {root}, {held}>", "rows": f"spread_rows<{of}, {root}>"}
-    program, engine = instantiated("spread.metal", templates, device), named(device)
-    told = record(_TOLD.pack(offset // dtype.itemsize, count, chunk, count - (chunks - 1) * chunk, chunks, left))
+    template, root = tag(dtype), str(functor == "Deviation").lower()
+    chunks_template = f"spread_chunks<{template}, {root}, {values_held}>"
+    templates = {"chunks": chunks_template, "rows": f"spread_rows<{template}, {root}>"}
+    program, engine = compile_templates("spread.metal", templates, device), named(device)
+    settings = record(_TOLD.pack(offset // dtype.itemsize, count, chunk, count - (chunks - 1) * chunk, chunks, divisor))
     threads = (_THREADS, 1, 1)
-    first = Launch(program["chunks"].binary, (rows * chunks * _THREADS, 1, 1), threads, (told,)).kept(engine)
+    first = Launch(
+        program["chunks"].binary, (rows * chunks * _THREADS, 1, 1), threads, (settings,),
+    ).bind_records(engine)  # fmt: skip
     if chunks == 1:
         return first, None, rows
-    last = Launch(program["rows"].binary, (rows * _THREADS, 1, 1), threads, (told,)).kept(engine)
+    last = Launch(program["rows"].binary, (rows * _THREADS, 1, 1), threads, (settings,)).bind_records(engine)
     return first, last, rows * chunks
 
 
 @op("reduction", reference=np.var, dtypes=ALL, kernels=_SPREADS, numpy=(np.var,), tolerance=_SPREAD,
-    size=_square, flops=3)  # fmt: skip
+    size=_error_scale, flops=3)  # fmt: skip
 def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Variance: the mean square of the distance from the mean.
 
@@ -147,11 +150,11 @@ def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: boo
     Array
         In x's dtype for floats, otherwise float32. NaN if there are no elements.
     """
-    return _spread("var", "Variance", x, axis, correction, keepdims=keepdims)
+    return _squared_distances("var", "Variance", x, axis, correction, keepdims=keepdims)
 
 
 @op("reduction", reference=np.std, dtypes=ALL, kernels=_SPREADS, numpy=(np.std,), tolerance=_SPREAD,
     size=size_of_largest, flops=3)  # fmt: skip
 def std(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation: the square root of `var`, with the same parameters."""
-    return _spread("std", "Deviation", x, axis, correction, keepdims=keepdims)
+    return _squared_distances("std", "Deviation", x, axis, correction, keepdims=keepdims)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.promotion import as_dtype, floating, is_float
+from ...arrays.promotion import as_dtype, floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import ALL, op
-from ..reductions.nan_reductions import nan_folded, quiet
+from ..reductions.nan_reductions import ignore_warnings, reduce_ignoring_nan
 from . import moments
 
 __all__ = ["nanmean", "nanstd", "nanvar"]
@@ -24,11 +24,11 @@ _FLOAT = np.dtype(np.float32)
 _DIVIDE, _SQRT, _WHERE = BY_NAME["divide"], BY_NAME["sqrt"], BY_NAME["where"]
 
 
-def _count(who: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
-    return nan_folded(x, axis, "NanCount", _FLOAT, who=who, keepdims=keepdims, acc="ulong")
+def _count(caller: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
+    return reduce_ignoring_nan(x, axis, "NanCount", _FLOAT, caller=caller, keepdims=keepdims, acc="ulong")
 
 
-@op("reduction", reference=quiet(np.nanmean), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanmean,),
+@op("reduction", reference=ignore_warnings(np.nanmean), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanmean,),
     tolerance={"float32": 7.0, "float16": 0.52, "bfloat16": 0.51},
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanmean``")  # fmt: skip
@@ -39,32 +39,33 @@ def nanmean(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool 
     """
     x = _cast("nanmean", x, dtype)
     if not is_float(x.dtype):
-        plain: Array = moments.mean(x, axis=axis, keepdims=keepdims)
-        return plain
-    total = nan_folded(x, axis, "NanSum", _FLOAT, who="nanmean", keepdims=keepdims)
-    return converted(_DIVIDE(total, _count("nanmean", x, axis, keepdims=keepdims)), x.dtype)
+        result_of_integers: Array = moments.mean(x, axis=axis, keepdims=keepdims)
+        return result_of_integers
+    total = reduce_ignoring_nan(x, axis, "NanSum", _FLOAT, caller="nanmean", keepdims=keepdims)
+    return convert(_DIVIDE(total, _count("nanmean", x, axis, keepdims=keepdims)), x.dtype)
 
 
-def _cast(who: str, x: Any, dtype: Any) -> Array:
-    x = as_array(who, x)
-    return x if dtype is None else converted(x, as_dtype(dtype, who))
+def _cast(caller: str, x: Any, dtype: Any) -> Array:
+    x = as_array(caller, x)
+    return x if dtype is None else convert(x, as_dtype(dtype, caller))
 
 
-def _variance(who: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
+def _variance(caller: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
     """Compute the mean, then the squared distances from it, divided by the number of elements."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if not is_float(x.dtype):
-        plain: Array = moments.var(x, axis=axis, correction=correction, keepdims=keepdims)
-        return plain
-    count = _count(who, x, axis, keepdims=False)
-    about = None if 0 in x.shape else _DIVIDE(nan_folded(x, axis, "NanSum", _FLOAT, who=who, keepdims=False), count)
-    squares = nan_folded(x, axis, "NanSquares", _FLOAT, who=who, keepdims=keepdims, about=about)
-    left = count.reshape(squares.shape) - correction
-    return _DIVIDE(squares, _WHERE(left > 0, left, math.nan))  # type: ignore[no-any-return]
+        result_of_integers: Array = moments.var(x, axis=axis, correction=correction, keepdims=keepdims)
+        return result_of_integers
+    count = _count(caller, x, axis, keepdims=False)
+    sums = None if 0 in x.shape else reduce_ignoring_nan(x, axis, "NanSum", _FLOAT, caller=caller, keepdims=False)
+    means = None if sums is None else _DIVIDE(sums, count)
+    squares = reduce_ignoring_nan(x, axis, "NanSquares", _FLOAT, caller=caller, keepdims=keepdims, about=means)
+    divisor = count.reshape(squares.shape) - correction
+    return _DIVIDE(squares, _WHERE(divisor > 0, divisor, math.nan))  # type: ignore[no-any-return]
 
 
-@op("reduction", reference=quiet(np.nanvar), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanvar,), flops=3,
-    tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
+@op("reduction", reference=ignore_warnings(np.nanvar), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanvar,),
+    flops=3, tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
     size=lambda x, want: np.maximum(want, np.nanmax(np.abs(x), initial=0.0) ** 2 * 2.0**-23),
     cite="NumPy, ``nanvar``")  # fmt: skip
 def nanvar(
@@ -76,11 +77,11 @@ def nanvar(
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """
     x, correction = _cast("nanvar", x, dtype), correction if ddof is None else ddof
-    return converted(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating(x.dtype))
+    return convert(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating_dtype(x.dtype))
 
 
-@op("reduction", reference=quiet(np.nanstd), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanstd,), flops=3,
-    tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
+@op("reduction", reference=ignore_warnings(np.nanstd), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanstd,),
+    flops=3, tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanstd``")  # fmt: skip
 def nanstd(
@@ -89,4 +90,4 @@ def nanstd(
 ) -> Array:  # fmt: skip
     """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with the same parameters."""
     x, correction = _cast("nanstd", x, dtype), correction if ddof is None else ddof
-    return converted(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating(x.dtype))
+    return convert(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating_dtype(x.dtype))

@@ -15,10 +15,10 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.convert import asarray
-from ...arrays.promotion import floating, is_float
+from ...arrays.promotion import floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
 from ..indexing.take_and_put import take_along_axis
-from ..launching.copying import as_array, converted, copied
+from ..launching.copying import as_array, contiguous_copy, convert
 from ..op import NUMERIC, Op, op
 from ..planning.axes import axes_of
 from ..reductions.basic_reductions import sum as total
@@ -58,25 +58,25 @@ def _places(q: Host, n: Host, method: str) -> _Places:
     """Compute the positions of quantiles among n elements each."""
     if method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]
-        at = n * q + alpha + q * (1 - alpha - beta) - 1
+        positions = n * q + alpha + q * (1 - alpha - beta) - 1
     elif method in {"inverted_cdf", "averaged_inverted_cdf"}:
-        at = n * q - 1
+        positions = n * q - 1
         half = 0.5 if method == "averaged_inverted_cdf" else 1.0
-        at = np.floor(at) + np.where(at > np.floor(at), 1.0, 0.0 if half == 1.0 else half)
+        positions = np.floor(positions) + np.where(positions > np.floor(positions), 1.0, 0.0 if half == 1.0 else half)
     elif method == "closest_observation":
-        at = n * q - 1.5
-        even = (at == np.floor(at)) & (np.floor(at) % 2 == 1)
-        at = np.floor(at) + np.where(even, 0.0, 1.0)
+        positions = n * q - 1.5
+        is_even = (positions == np.floor(positions)) & (np.floor(positions) % 2 == 1)
+        positions = np.floor(positions) + np.where(is_even, 0.0, 1.0)
     else:
-        at = (n - 1) * q
-        rounded = {"lower": np.floor(at), "higher": np.ceil(at), "nearest": np.rint(at)}
-        at = rounded.get(method, (np.floor(at) + np.ceil(at)) / 2)
-    at = np.clip(at, 0, np.maximum(n - 1, 0))
-    low = np.floor(at)
-    return _Places(low, np.minimum(low + 1, np.maximum(n - 1, 0)), at - low)
+        positions = (n - 1) * q
+        nearest = {"lower": np.floor(positions), "higher": np.ceil(positions), "nearest": np.rint(positions)}
+        positions = nearest.get(method, (np.floor(positions) + np.ceil(positions)) / 2)
+    positions = np.clip(positions, 0, np.maximum(n - 1, 0))
+    low = np.floor(positions)
+    return _Places(low, np.minimum(low + 1, np.maximum(n - 1, 0)), positions - low)
 
 
-def _quiet(function: Any) -> Any:
+def _ignore_warnings(function: Any) -> Any:
     def reference(x: Any, *args: Any, **options: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -91,48 +91,48 @@ def _size(x: Any, *rest: Any) -> Any:
     return np.maximum(np.abs(rest[-1]), np.max(finite, initial=0.0))
 
 
-def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: bool, skip_nan: bool) -> Array:
-    x = as_array(who, x)
+def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: bool, skip_nan: bool) -> Array:
+    x = as_array(caller, x)
     shares = np.asarray(q.read() if isinstance(q, Array) else q, np.float64)
     if method not in _METHODS:
-        raise ValueError(f"{who}: there is no method {method!r}; there are: {', '.join(_METHODS)}.")
+        raise ValueError(f"{caller}: there is no method {method!r}; there are: {', '.join(_METHODS)}.")
     if not ((shares >= 0) & (shares <= 1)).all():
-        top, given = (100, shares * 100) if who.endswith("percentile") else (1, shares)
-        raise ValueError(f"{who}: must be between 0 and {top}; got {given.tolist()}.")
-    result = floating(x.dtype)
-    axes = axes_of(who, axis, x.ndim)
-    kept = tuple(d for d in range(x.ndim) if d not in axes)
-    shape = tuple(x.shape[d] for d in kept)
+        top, fractions = (100, shares * 100) if caller.endswith("percentile") else (1, shares)
+        raise ValueError(f"{caller}: must be between 0 and {top}; got {fractions.tolist()}.")
+    result = floating_dtype(x.dtype)
+    axes = axes_of(caller, axis, x.ndim)
+    kept_axes = tuple(d for d in range(x.ndim) if d not in axes)
+    shape = tuple(x.shape[d] for d in kept_axes)
     n = math.prod(x.shape[d] for d in axes)
-    left = tuple(1 if d in axes else m for d, m in enumerate(x.shape)) if keepdims else shape
+    rest_shape = tuple(1 if d in axes else m for d, m in enumerate(x.shape)) if keepdims else shape
     if n == 0 or 0 in shape:
-        return asarray(np.full((*shares.shape, *left), math.nan, np.float32), device=x.device).astype(result)
-    rows = copied(x.viewed(x.host.transpose(*kept, *axes))) if x.ndim else x
+        return asarray(np.full((*shares.shape, *rest_shape), math.nan, np.float32), device=x.device).astype(result)
+    rows = contiguous_copy(x.viewed(x.host.transpose(*kept_axes, *axes))) if x.ndim else x
     rows = sort(rows.reshape((*shape, n)))
-    there = _there(rows, n, skip_nan=skip_nan)
-    found = _places(shares.reshape(-1), there[..., None] if skip_nan else np.asarray(float(n)), method)
-    low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in found)
+    counts = _valid_counts(rows, n, skip_nan=skip_nan)
+    gathered = _places(shares.reshape(-1), counts[..., None] if skip_nan else np.asarray(float(n)), method)
+    low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in gathered)
     low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
-    made = _between(low, high, asarray(part.astype(np.float32), device=x.device))
+    out = _interpolate(low, high, asarray(part.astype(np.float32), device=x.device))
     last = rows[..., -1:]  # if there is a NaN, it is last
-    missing = asarray(there[..., None] == 0, device=x.device) if skip_nan else _ISNAN(last)
-    made = _WHERE(missing, math.nan, made)
-    made = made.viewed(np.moveaxis(made.host, -1, 0))
-    return copied(converted(made, result)).reshape((*shares.shape, *left))
+    missing = asarray(counts[..., None] == 0, device=x.device) if skip_nan else _ISNAN(last)
+    out = _WHERE(missing, math.nan, out)
+    out = out.viewed(np.moveaxis(out.host, -1, 0))
+    return contiguous_copy(convert(out, result)).reshape((*shares.shape, *rest_shape))
 
 
-def _there(rows: Array, n: int, *, skip_nan: bool) -> Host:
+def _valid_counts(rows: Array, n: int, *, skip_nan: bool) -> Host:
     """Count the elements of each row that are not NaN, unless NaN should win."""
     if not skip_nan or not is_float(rows.dtype):
         return np.full(rows.shape[:-1], float(n))
     return n - np.asarray(total(_ISNAN(rows), axis=-1).read(), np.float64)
 
 
-def _between(low: Array, high: Array, part: Array) -> Array:
+def _interpolate(low: Array, high: Array, part: Array) -> Array:
     """Interpolate in float32; between equal elements, even infinities, return that element."""
-    low, high = converted(low, _FLOAT), converted(high, _FLOAT)
-    same = BY_NAME["logical_or"](_EQUAL(low, high), _EQUAL(part, 0.0))
-    return _WHERE(same, low, _LERP(low, high, part))  # type: ignore[no-any-return]
+    low, high = convert(low, _FLOAT), convert(high, _FLOAT)
+    is_same = BY_NAME["logical_or"](_EQUAL(low, high), _EQUAL(part, 0.0))
+    return _WHERE(is_same, low, _LERP(low, high, part))  # type: ignore[no-any-return]
 
 
 def _median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -140,8 +140,8 @@ def _median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def _row(reference: Any, numpy: Any, name: str) -> Callable[[Callable[..., Any]], Op]:
-    return op("reduction", reference=_quiet(reference), dtypes=NUMERIC, kernels=_FILES, flops=4, numpy=(numpy,),
-              tolerance=_TOLERANCE, size=_size, cite=f"NumPy, ``{name}``")  # fmt: skip
+    return op("reduction", reference=_ignore_warnings(reference), dtypes=NUMERIC, kernels=_FILES, flops=4,
+              numpy=(numpy,), tolerance=_TOLERANCE, size=_size, cite=f"NumPy, ``{name}``")  # fmt: skip
 
 
 @_row(_median, np.median, "median")
@@ -210,9 +210,9 @@ def nanquantile(
     return _quantile("nanquantile", x, q, axis, method, keepdims=keepdims, skip_nan=True)
 
 
-def _hundredths(q: Any) -> Any:
-    given = q.read() if isinstance(q, Array) else q
-    return np.asarray(given, np.float64) / 100 if isinstance(given, (Iterable, np.ndarray)) else given / 100
+def _percent_to_fraction(q: Any) -> Any:
+    value = q.read() if isinstance(q, Array) else q
+    return np.asarray(value, np.float64) / 100 if isinstance(value, (Iterable, np.ndarray)) else value / 100
 
 
 @_row(np.percentile, np.percentile, "percentile")
@@ -220,7 +220,7 @@ def percentile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Like `quantile`, for q in percent, between 0 and 100."""
-    return _quantile("percentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=False)
+    return _quantile("percentile", x, _percent_to_fraction(q), axis, method, keepdims=keepdims, skip_nan=False)
 
 
 @_row(np.nanpercentile, np.nanpercentile, "nanpercentile")
@@ -228,4 +228,4 @@ def nanpercentile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
     """Like `nanquantile`, for q in percent, between 0 and 100."""
-    return _quantile("nanpercentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=True)
+    return _quantile("nanpercentile", x, _percent_to_fraction(q), axis, method, keepdims=keepdims, skip_nan=True)

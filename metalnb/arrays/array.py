@@ -60,18 +60,18 @@ def empty(shape: Shape, dtype: np.dtype[Any], engine: Engine | None = None) -> A
 
 def copy_of(host: np.ndarray[Any, Any], dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
     """Return an array with the elements of a NumPy array, converted to a dtype."""
-    made = empty(host.shape, dtype, engine)
-    if isinstance(made.block, DeviceBlock):
-        plain = host.view(np.uint8) != 0 if host.dtype == np.bool_ else host
-        made.block.receive(np.ascontiguousarray(plain, dtype))
-        return made
-    made.block.settle()
+    array = empty(host.shape, dtype, engine)
+    if isinstance(array.block, DeviceBlock):
+        as_bytes_of_bool = host.view(np.uint8) != 0 if host.dtype == np.bool_ else host
+        array.block.receive(np.ascontiguousarray(as_bytes_of_bool, dtype))
+        return array
+    array.block.settle()
     if host.dtype == np.bool_:
-        np.not_equal(host.view(np.uint8), 0, out=made.host, casting="unsafe")  # as NumPy always reads such bytes
+        np.not_equal(host.view(np.uint8), 0, out=array.host, casting="unsafe")  # as NumPy always reads such bytes
     else:
-        made.host[...] = host
-    made.block.flush()
-    return made
+        array.host[...] = host
+    array.block.flush()
+    return array
 
 
 def view_of(block: Block, host: np.ndarray[Any, Any]) -> Array:

@@ -13,11 +13,11 @@ from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
 from .array import Array, contiguous_strides, copy_of, view_of
-from .dlpack import taken
+from .dlpack import import_array
 from .memory_pool import DeviceBlock, borrow
 from .promotion import as_dtype
 
-__all__ = ["array", "asarray", "from_dlpack", "on"]
+__all__ = ["array", "asarray", "check_engine", "from_dlpack"]
 
 DType = np.dtype[Any]
 
@@ -56,23 +56,24 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     ----------
     Python array API standard 2024.12, ``asarray``.
     """
-    wanted = None if dtype is None else as_dtype(dtype, "asarray")
+    target_dtype = None if dtype is None else as_dtype(dtype, "asarray")
     if isinstance(obj, Array):
-        return _again(obj, wanted, obj.engine if device is None else engines.named(device), copy)
+        return _convert(obj, target_dtype, obj.engine if device is None else engines.named(device), copy)
     engine = engines.named(device)
     if hasattr(engine, "adopt") and hasattr(obj, "__cuda_array_interface__"):
-        return _again(_adopted(obj, engine), wanted, engine, copy)
-    data, own = _as_numpy(obj, wanted)
-    fits = wanted is None or data.dtype == wanted
-    if wanted is None:
+        return _convert(_adopt(obj, engine), target_dtype, engine, copy)
+    data, callers_own = _as_numpy(obj, target_dtype)
+    fits = target_dtype is None or data.dtype == target_dtype
+    if target_dtype is None:
         as_dtype(data.dtype, "asarray")
-    whole = data.flags.c_contiguous and data.flags.aligned and data.size > 0
-    sharable = own and fits and whole and data.flags.writeable and engine.caps.shared
-    if copy is False and not sharable and (data.size or not own or not fits):  # nothing is shared in an empty one
-        raise ValueError(f"asarray: copy=False, but {_why(data, fits=fits, own=own)}. Leave copy out.")
+    is_whole = data.flags.c_contiguous and data.flags.aligned and data.size > 0
+    sharable = callers_own and fits and is_whole and data.flags.writeable and engine.caps.shared
+    if copy is False and not sharable and (data.size or not callers_own or not fits):  # an empty one shares nothing
+        reason = _why_not_shared(data, fits=fits, callers_own=callers_own)
+        raise ValueError(f"asarray: copy=False, but {reason}. Leave copy out.")
     if sharable and not copy:
         return view_of(borrow(data, engine), data)
-    return copy_of(data, wanted or data.dtype, engine)
+    return copy_of(data, target_dtype or data.dtype, engine)
 
 
 def array(obj: Any, /, dtype: Any = None, *, device: str | None = None, copy: bool | None = True) -> Array:
@@ -99,11 +100,11 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     ValueError
         When ``copy=False`` and a copy is needed.
     """
-    data = x.numpy() if isinstance(x, Array) else _lent("from_dlpack", x)
+    data = x.numpy() if isinstance(x, Array) else _from_lender("from_dlpack", x)
     return asarray(data, device=device, copy=copy)
 
 
-def on(engine: Engine, who: str, *arrays: Array) -> None:
+def check_engine(engine: Engine, caller: str, *arrays: Array) -> None:
     """Check that all arrays are on one engine.
 
     Raises
@@ -113,12 +114,12 @@ def on(engine: Engine, who: str, *arrays: Array) -> None:
     for a in arrays:
         if a.block.engine is not engine:
             message = (
-                f"{who}: arrays of two engines, {engine.name!r} and {a.device!r}. Pass x.to_device({engine.name!r})."
+                f"{caller}: arrays of two engines, {engine.name!r} and {a.device!r}. Pass x.to_device({engine.name!r})."
             )
             raise ArgumentError(message)
 
 
-def _adopted(obj: Any, engine: Any) -> Array:
+def _adopt(obj: Any, engine: Any) -> Array:
     """Return an array over another library's memory on the same GPU (CUDA array interface, version 3).
 
     Raises
@@ -126,74 +127,74 @@ def _adopted(obj: Any, engine: Any) -> Array:
     ValueError
         If its elements are not contiguous.
     """
-    told = obj.__cuda_array_interface__
-    dtype, shape = as_dtype(np.dtype(told["typestr"]), "asarray"), tuple(told["shape"])
-    strides = told.get("strides")
+    interface = obj.__cuda_array_interface__
+    dtype, shape = as_dtype(np.dtype(interface["typestr"]), "asarray"), tuple(interface["shape"])
+    strides = interface.get("strides")
     if strides is not None and tuple(strides) != contiguous_strides(shape, dtype.itemsize):
         raise ValueError(f"asarray: elements of shape {shape} lie {strides} bytes apart. Pass a contiguous copy.")
     nbytes = math.prod(shape) * dtype.itemsize
-    memory = engine.adopt(told["data"][0], nbytes, obj, told.get("stream"))
+    memory = engine.adopt(interface["data"][0], nbytes, obj, interface.get("stream"))
     block = DeviceBlock(engine, memory, np.frombuffer(memory, np.uint8), None)
     block.lent = True
     return Array(block, dtype, shape, None, 0)
 
 
-def _again(given: Array, wanted: DType | None, engine: Engine, copy: bool | None) -> Array:
-    same = (wanted is None or wanted == given.dtype) and given.engine is engine
-    if same and not copy:
-        return given
+def _convert(source: Array, target_dtype: DType | None, engine: Engine, copy: bool | None) -> Array:
+    is_same = (target_dtype is None or target_dtype == source.dtype) and source.engine is engine
+    if is_same and not copy:
+        return source
     if copy is False:
         raise ValueError(
-            f"asarray: copy=False, but a {given.dtype} array on {given.device!r} is requested as "
-            f"{wanted or given.dtype} on {engine.name!r}. Leave copy out."
+            f"asarray: copy=False, but a {source.dtype} array on {source.device!r} is requested as "
+            f"{target_dtype or source.dtype} on {engine.name!r}. Leave copy out."
         )
-    moved = given if given.engine is engine else asarray(given.read(), device=engine.name, copy=True)
-    converted: Array = moved.astype(wanted or given.dtype, copy=moved is given)
-    return converted
+    on_engine = source if source.engine is engine else asarray(source.read(), device=engine.name, copy=True)
+    result: Array = on_engine.astype(target_dtype or source.dtype, copy=on_engine is source)
+    return result
 
 
-def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
+def _as_numpy(obj: Any, target_dtype: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
     """Return the data as a NumPy array, and whether it is the given memory. Python numbers have no fixed size."""
     if is_masked(obj):
         raise TypeError("asarray: arrays have no mask. Pass x.filled(…).")
     if isinstance(obj, float):  # including NumPy's float64 scalars
-        return np.asarray(obj, wanted or _FLOAT32), False
+        return np.asarray(obj, target_dtype or _FLOAT32), False
     if isinstance(obj, (list, tuple, bool, int)):
-        return _numbers(obj, wanted), False
+        return _numbers(obj, target_dtype), False
     if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
-        return _lent("asarray", obj), True
-    own = isinstance(obj, np.ndarray) or _is_buffer(obj)
-    data = np.asarray(obj) if own else np.asarray(obj, wanted)
+        return _from_lender("asarray", obj), True
+    callers_own = isinstance(obj, np.ndarray) or _is_buffer(obj)
+    data = np.asarray(obj) if callers_own else np.asarray(obj, target_dtype)
     if data.dtype.kind in "OUSc" or (isinstance(obj, np.generic) and data.dtype.kind == "V" and not data.dtype.num):
         raise TypeError(f"asarray: needs numbers; got {type(obj).__name__} ({data.dtype}).")
-    return data, own
+    return data, callers_own
 
 
-def _lent(who: str, obj: Any) -> np.ndarray[Any, Any]:
+def _from_lender(caller: str, obj: Any) -> np.ndarray[Any, Any]:
     """View another library's array as NumPy's, by DLPack."""
     try:
-        return taken(obj)
+        return import_array(obj)
     except RuntimeError as error:  # NumPy's error for an unknown dtype
-        raise BufferError(f"{who}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
+        raise BufferError(f"{caller}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
                           "and read them with .view(…).") from error  # fmt: skip
 
 
-def _numbers(obj: Any, wanted: DType | None) -> np.ndarray[Any, Any]:
+def _numbers(obj: Any, target_dtype: DType | None) -> np.ndarray[Any, Any]:
     """Read a Python number, or nested sequences of numbers and arrays."""
-    plain = _plain(obj)
-    data = np.asarray(plain, wanted)
+    nested = _read_nested(obj)
+    data = np.asarray(nested, target_dtype)
     if data.dtype.kind in "OUSc":
         raise TypeError(f"asarray: needs numbers; got {type(obj).__name__} ({data.dtype}).")
-    if wanted is None and data.dtype == np.float64 and not _holds_float64(plain):
+    if target_dtype is None and data.dtype == np.float64 and not _holds_float64(nested):
         return data.astype(np.float32)
     return data
 
 
-def _plain(obj: Any) -> Any:
+def _read_nested(obj: Any) -> Any:
     """Read the arrays inside nested sequences."""
     if isinstance(obj, Array):
         return obj.read()
-    return [_plain(o) for o in obj] if isinstance(obj, (list, tuple)) else obj
+    return [_read_nested(o) for o in obj] if isinstance(obj, (list, tuple)) else obj
 
 
 def _holds_float64(obj: Any) -> bool:
@@ -210,8 +211,8 @@ def _is_buffer(obj: Any) -> bool:
     return True
 
 
-def _why(data: np.ndarray[Any, Any], *, fits: bool, own: bool) -> str:
-    if not own:
+def _why_not_shared(data: np.ndarray[Any, Any], *, fits: bool, callers_own: bool) -> str:
+    if not callers_own:
         return "a list or scalar has no memory to share"
     if not fits:
         return f"the dtype {data.dtype} must be converted"

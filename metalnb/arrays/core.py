@@ -45,9 +45,9 @@ class Core:
         if form is not None:
             self.strides, self.contiguous = form.strides, form.contiguous
             return
-        whole = contiguous_strides(shape, dtype.itemsize)
-        self.strides = whole if strides is None else strides
-        self.contiguous = strides is None or _is_whole(shape, strides, whole)
+        whole_strides = contiguous_strides(shape, dtype.itemsize)
+        self.strides = whole_strides if strides is None else strides
+        self.contiguous = strides is None or _is_whole(shape, strides, whole_strides)
 
     def formed(self) -> ArrayForm:
         """Return its form: the same object for arrays that differ only in their elements."""
@@ -120,9 +120,9 @@ class Core:
         # bfloat16 has no name in the interface: it is passed as bytes and viewed as bfloat16 afterwards.
         if self.dtype.kind == "V":
             interface["typestr"], interface["descr"] = "<u2", [("", "<u2")]
-        seen = np.asarray(Lease(self.block, interface))
+        view = np.asarray(Lease(self.block, interface))
         self.block.settle()
-        return seen.view(self.dtype) if seen.dtype != self.dtype else seen
+        return view.view(self.dtype) if view.dtype != self.dtype else view
 
     def read(self) -> np.ndarray[Any, Any]:
         """Wait, and return a NumPy view to read now; unlike with `numpy`, later dispatches are not waited for."""
@@ -156,8 +156,8 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
     return tuple(reversed(strides))
 
 
-def _is_whole(shape: Shape, strides: Shape, whole: Shape) -> bool:
-    """Return whether strides visit memory as `whole` does; the stride of an axis of one element does not matter."""
-    if strides == whole or 0 in shape:
+def _is_whole(shape: Shape, strides: Shape, whole_strides: Shape) -> bool:
+    """Return whether strides visit memory as `whole_strides` do; that of an axis of one element does not matter."""
+    if strides == whole_strides or 0 in shape:
         return True
-    return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))
+    return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole_strides, strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 
 from .promotion import bfloat16
 
-__all__ = ["given", "taken"]
+__all__ = ["export_array", "import_array"]
 
 Host = np.ndarray[Any, Any]
 
@@ -27,7 +27,7 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
 
 
-class _Lent:
+class _CapsuleExporter:
     """An exporter of a capsule that NumPy takes over."""
 
     def __init__(self, capsule: Any, device: tuple[int, int]) -> None:
@@ -40,7 +40,7 @@ class _Lent:
         return self._device
 
 
-def taken(lender: Any) -> Host:
+def import_array(lender: Any) -> Host:
     """View another library's array as NumPy's.
 
     Raises
@@ -56,10 +56,10 @@ def taken(lender: Any) -> Host:
         if code is None or (code.value, ctypes.c_uint8.from_address(ctypes.addressof(code) + 1).value) != (_BFLOAT, 16):
             raise
         code.value = _UNSIGNED
-        return np.from_dlpack(_Lent(capsule, lender.__dlpack_device__())).view(bfloat16())
+        return np.from_dlpack(_CapsuleExporter(capsule, lender.__dlpack_device__())).view(bfloat16())
 
 
-def given(host: Host, options: dict[str, Any]) -> Any:
+def export_array(host: Host, options: dict[str, Any]) -> Any:
     """Export a NumPy array as a capsule.
 
     Raises

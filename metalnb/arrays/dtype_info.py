@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .array import Array
-from .promotion import as_dtype, common, is_float, kind_of, weak
+from .promotion import as_dtype, is_float, kind_of, promote, promote_weak
 
 __all__ = ["FloatInfo", "IntegerInfo", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -76,11 +76,11 @@ def finfo(type: Any, /) -> FloatInfo:
     if dtype.name == "bfloat16":
         import ml_dtypes
 
-        known: Any = ml_dtypes.finfo(dtype)
+        limits: Any = ml_dtypes.finfo(dtype)
     else:
-        known = np.finfo(dtype)
+        limits = np.finfo(dtype)
     return FloatInfo(
-        int(known.bits), float(known.eps), float(known.max), float(known.min), float(known.smallest_normal), dtype
+        int(limits.bits), float(limits.eps), float(limits.max), float(limits.min), float(limits.smallest_normal), dtype
     )
 
 
@@ -95,8 +95,8 @@ def iinfo(type: Any, /) -> IntegerInfo:
     dtype = _dtype_of(type, "iinfo")
     if kind_of(dtype) not in "iu":
         raise TypeError(f"iinfo: takes an integer dtype; got {dtype}. Use mnb.finfo for floats.")
-    known = np.iinfo(dtype)
-    return IntegerInfo(known.bits, int(known.max), int(known.min), dtype)
+    limits = np.iinfo(dtype)
+    return IntegerInfo(limits.bits, int(limits.max), int(limits.min), dtype)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -113,14 +113,14 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     ValueError
         For an unknown kind.
     """
-    own = as_dtype(dtype, "isdtype")
+    checked_dtype = as_dtype(dtype, "isdtype")
     if isinstance(kind, tuple):
-        return any(isdtype(own, k) for k in kind)
+        return any(isdtype(checked_dtype, k) for k in kind)
     if isinstance(kind, str):
         if kind not in _KINDS:
             raise ValueError(f"isdtype: kind is a dtype or one of {', '.join(map(repr, _KINDS))}; got {kind!r}.")
-        return kind_of(own) in _KINDS[kind]
-    return own == as_dtype(kind, "isdtype")
+        return kind_of(checked_dtype) in _KINDS[kind]
+    return checked_dtype == as_dtype(kind, "isdtype")
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
@@ -148,15 +148,15 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     strong = [_dtype_of(a, "result_type") for a in arrays_and_dtypes if type(a) not in {bool, int, float}]
     if not strong:
         raise ValueError(f"result_type: needs at least one array or dtype; got {arrays_and_dtypes}.")
-    found = strong[0]
+    result = strong[0]
     for other in strong[1:]:
-        found = common(found, other, "result_type")
+        result = promote(result, other, "result_type")
     for scalar in scalars:
-        found = weak(scalar, found)
-    return found
+        result = promote_weak(scalar, result)
+    return result
 
 
-def _dtype_of(given: Any, who: str) -> np.dtype[Any]:
-    if isinstance(given, (Array, np.ndarray, np.generic)):
-        given = given.dtype
-    return as_dtype(given, who)
+def _dtype_of(value: Any, caller: str) -> np.dtype[Any]:
+    if isinstance(value, (Array, np.ndarray, np.generic)):
+        value = value.dtype
+    return as_dtype(value, caller)

@@ -25,8 +25,8 @@ class Implementations(dict[str, Callable[..., Any]]):
     find: Callable[[str], Callable[..., Any]]
 
     def __missing__(self, name: str) -> Callable[..., Any]:
-        found = self[name] = self.find(name)
-        return found
+        function = self[name] = self.find(name)
+        return function
 
 
 implementations = Implementations()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from metalnb.engine.base import Engine, Ticket
 
 __all__ = [
-    "Block", "DeviceBlock", "Lease", "MemoryInfo", "Pool", "allocate", "borrow", "memory_info", "pool_of", "rounded",
+    "Block", "DeviceBlock", "Lease", "MemoryInfo", "Pool", "allocate", "borrow", "memory_info", "pool_of",
+    "round_size",
 ]  # fmt: skip
 
 _NEVER: Any = object()  # in place of the dispatch after which a window was filled
@@ -114,19 +115,19 @@ class Block:
 class DeviceBlock(Block):
     """A block that the host cannot access: `host` is a window, which `settle` fills and `flush` writes back."""
 
-    __slots__ = ("_fetched",)
+    __slots__ = ("_fetched_ticket",)
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.bound = self.memory
-        self._fetched = self.ticket
+        self._fetched_ticket = self.ticket
 
     def settle(self) -> None:
         """Wait until no dispatch uses it, and make its results visible."""
         super().settle()
-        if self.lent or self._fetched is not self.ticket:
+        if self.lent or self._fetched_ticket is not self.ticket:
             self.engine.copy_out(self.memory, 0, self.host)
-            self._fetched = self.ticket
+            self._fetched_ticket = self.ticket
 
     def flush(self) -> None:
         """Copy writes to `host` to the device."""
@@ -136,7 +137,7 @@ class DeviceBlock(Block):
         """Copy the bytes of a contiguous array to the device, bypassing `host`, which is filled when it is read."""
         super().settle()
         self.engine.copy_in(self.memory, 0, data.reshape(-1).view(np.uint8))
-        self._fetched = _NEVER
+        self._fetched_ticket = _NEVER
 
 
 class Lease:
@@ -160,7 +161,7 @@ class Lease:
 _Piece = tuple[Any, Any, Any, Any]  # memory, host, ticket and bound of a block
 
 
-class _Former:
+class _FormerUse:
     """The last dispatch on memory that belonged to another array: it is waited for, but its fault was that array's."""
 
     __slots__ = ("_ticket",)
@@ -178,7 +179,7 @@ class Pool:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.used = self.peak = self._held = 0
+        self.used = self.peak = self._allocated = 0
         self._free: defaultdict[int, list[_Piece]] = defaultdict(list)
         self._lock = threading.RLock()  # re-entrant: the garbage collector may run `take_back` inside `give`
         self._kind: type[Block] = Block
@@ -186,7 +187,7 @@ class Pool:
     @property
     def cached(self) -> int:
         """Bytes in free blocks."""
-        return self._held - self.used
+        return self._allocated - self.used
 
     def give(self, nbytes: int) -> Block:
         """Return a block of at least `nbytes`, uninitialised.
@@ -196,21 +197,21 @@ class Pool:
         MemoryError
             If there is not enough memory, even after returning the free blocks to the system.
         """
-        return self.take(rounded(nbytes))
+        return self.take(round_size(nbytes))
 
     def take(self, size: int) -> Block:
-        """Return a block of a size returned by `rounded`."""
+        """Return a block of a size returned by `round_size`."""
         with self._lock:
-            free = self._free[size]
-            if free:
-                memory, host, ticket, bound = free.pop()
+            free_blocks = self._free[size]
+            if free_blocks:
+                memory, host, ticket, bound_memory = free_blocks.pop()
             else:
-                memory, host, ticket, bound = self._fresh(size)
-                self._held += size
-            used = self.used = self.used + size
-            if used > self.peak:  # noqa: PLR1730  (a call of max costs as much as all of this)
-                self.peak = used
-        return self._kind(self.engine, memory, host, self, ticket, bound)
+                memory, host, ticket, bound_memory = self._fresh(size)
+                self._allocated += size
+            in_use = self.used = self.used + size
+            if in_use > self.peak:  # noqa: PLR1730  (a call of max costs as much as all of this)
+                self.peak = in_use
+        return self._kind(self.engine, memory, host, self, ticket, bound_memory)
 
     def _fresh(self, size: int) -> _Piece:
         try:
@@ -227,12 +228,12 @@ class Pool:
         """Keep a block that is no longer used. Dispatches run in order, so those that still use it do no harm."""
         size = block.host.size
         ticket: Any = block.ticket
-        if ticket is not None and type(ticket) is not _Former and not getattr(ticket, "done", False):
-            ticket = _Former(ticket)
+        if ticket is not None and type(ticket) is not _FormerUse and not getattr(ticket, "done", False):
+            ticket = _FormerUse(ticket)
         with self._lock:
-            used = self.used = self.used - size
-            if self._held - used > _KEPT:
-                self._held -= size
+            in_use = self.used = self.used - size
+            if self._allocated - in_use > _KEPT:
+                self._allocated -= size
             else:
                 self._free[size].append((block.memory, block.host, ticket, block.bound))
 
@@ -240,14 +241,14 @@ class Pool:
         """Free the unused blocks."""
         with self._lock:
             self._free.clear()
-            self._held = self.used
+            self._allocated = self.used
 
 
 _pools: dict[Engine, Pool] = {}
 
 
 @functools.lru_cache(4096)
-def rounded(nbytes: int) -> int:
+def round_size(nbytes: int) -> int:
     """Round a size up to a quarter of its power of two, so that similar sizes share blocks."""
     if nbytes <= _LEAST:
         return _LEAST

@@ -14,9 +14,9 @@ from .promotion import as_dtype, kind_of
 __all__ = ["Methods"]
 
 
-def _many(given: tuple[Any, ...]) -> tuple[int, ...]:
+def _flatten_arguments(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the arguments of ``f(2, 3)`` like those of ``f((2, 3))``."""
-    return tuple(given[0]) if len(given) == 1 and hasattr(given[0], "__iter__") else given
+    return tuple(args[0]) if len(args) == 1 and hasattr(args[0], "__iter__") else args
 
 
 class Methods(OpMethods):
@@ -48,13 +48,13 @@ class Methods(OpMethods):
         if decimals == 0 or kind_of(self.dtype) != "f":
             if decimals < 0:
                 raise TypeError(f"round: {self.dtype} has no decimals to the left. Pass x.astype(mnb.float32).")
-            rounded: Self = implementations["round"](self, out=out)
-            return rounded
+            result: Self = implementations["round"](self, out=out)
+            return result
         scale = 10.0 ** abs(decimals)
-        there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-        whole = implementations["round"](implementations[there](self, scale))
-        scaled: Self = implementations[back](whole, scale, out=out)
-        return scaled
+        scale_op, unscale_op = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+        scaled_integers = implementations["round"](implementations[scale_op](self, scale))
+        decimal_result: Self = implementations[unscale_op](scaled_integers, scale, out=out)
+        return decimal_result
 
     @property
     def T(self) -> Self:  # noqa: N802  (the array API's name)
@@ -96,13 +96,13 @@ class Methods(OpMethods):
 
     def copy(self) -> Self:
         """Return an array with the same elements and its own memory."""
-        copied: Self = implementations["astype"](self, self.dtype)
-        return copied
+        result: Self = implementations["astype"](self, self.dtype)
+        return result
 
     def reshape(self, *shape: int | Iterable[int], copy: bool | None = None) -> Self:
         """Return the elements in another shape, as `metalnb.reshape`: ``reshape(2, -1)`` or ``reshape((2, -1))``."""
-        shaped: Self = implementations["reshape"](self, _many(shape), copy=copy)
-        return shaped
+        result: Self = implementations["reshape"](self, _flatten_arguments(shape), copy=copy)
+        return result
 
     def ravel(self) -> Self:
         """Return the flattened array: a view where possible."""
@@ -114,30 +114,30 @@ class Methods(OpMethods):
 
     def transpose(self, *axes: int | Iterable[int] | None) -> Self:
         """Return the view with its axes in another order, by default reversed."""
-        named = axes if len(axes) != 1 or axes[0] is not None else ()
-        order = _many(named) if named else tuple(reversed(range(self.ndim)))
-        turned: Self = implementations["permute_dims"](self, order)
-        return turned
+        given_axes = axes if len(axes) != 1 or axes[0] is not None else ()
+        order = _flatten_arguments(given_axes) if given_axes else tuple(reversed(range(self.ndim)))
+        result: Self = implementations["permute_dims"](self, order)
+        return result
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
         """Return a view of the diagonals, by default of the first two axes, as NumPy's method does."""
-        found: Self = implementations["diagonal"](self, offset, axis1, axis2)
-        return found
+        result: Self = implementations["diagonal"](self, offset, axis1, axis2)
+        return result
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Self:
         """Return the sums of the diagonals, by default of the first two axes, as NumPy's method does."""
-        found: Self = implementations["trace"](self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
-        return found
+        result: Self = implementations["trace"](self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+        return result
 
     def sort(self, axis: int = -1, *, descending: bool = False, stable: bool = True) -> None:
         """Sort in place, as NumPy's method does; `metalnb.sort` returns a sorted copy."""
-        whole: Any = self
-        whole[...] = implementations["sort"](self, axis=axis, descending=descending, stable=stable)
+        array: Any = self
+        array[...] = implementations["sort"](self, axis=axis, descending=descending, stable=stable)
 
     def fill(self, value: Any) -> None:
         """Set every element to a value."""
-        whole: Any = self
-        whole[...] = value
+        array: Any = self
+        array[...] = value
 
     def view(self, dtype: Any = None) -> Self:
         """Return a view that reads the same bytes as another dtype; for bool a copy of whether each element is not 0.
@@ -147,9 +147,9 @@ class Methods(OpMethods):
         ValueError
             If the sizes do not fit, as in NumPy.
         """
-        wanted = self.dtype if dtype is None else as_dtype(dtype, "view")
-        if wanted == self.dtype or wanted.kind != "b":
-            return self.viewed(self.host.view(wanted))
+        target_dtype = self.dtype if dtype is None else as_dtype(dtype, "view")
+        if target_dtype == self.dtype or target_dtype.kind != "b":
+            return self.viewed(self.host.view(target_dtype))
         # Kernels assume that a bool's byte is 0 or 1.
         truth: Self = implementations["not_equal"](self.viewed(self.host.view(np.uint8)), 0)
         return truth

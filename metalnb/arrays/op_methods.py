@@ -13,22 +13,22 @@ from .implementations import implementations
 __all__ = ["OpMethods"]
 
 
-def _named(method: Any, name: str, op: str) -> Any:
+def _name_method(method: Any, name: str, op: str) -> Any:
     method.__name__, method.__qualname__, method.op = name, f"Array.{name}", op
     method.__doc__ = f"As `metalnb.{op}` of this array."
     return method
 
 
-def _over(op: str, name: str | None = None) -> Any:
+def _reduction_method(op: str, name: str | None = None) -> Any:
     """Make the method of a reduction: NumPy accepts the axis by position, the array API only by name."""
 
     def method(self: Any, axis: Any = None, **options: Any) -> Any:
         return implementations[op](self, axis=axis, **options)
 
-    return _named(method, name or op, op)
+    return _name_method(method, name or op, op)
 
 
-def _spread(op: str) -> Any:
+def _variance_method(op: str) -> Any:
     """Make the method of a variance: NumPy's ``ddof`` is the array API's ``correction``."""
 
     def method(
@@ -36,16 +36,16 @@ def _spread(op: str) -> Any:
     ) -> Any:
         return implementations[op](self, axis=axis, correction=correction if ddof is None else ddof, **options)
 
-    return _named(method, op, op)
+    return _name_method(method, op, op)
 
 
-def _as(op: str) -> Any:
+def _op_method(op: str) -> Any:
     """Make a method from an op that takes this array first."""
 
     def method(self: Any, *args: Any, **options: Any) -> Any:
         return implementations[op](self, *args, **options)
 
-    return _named(method, op, op)
+    return _name_method(method, op, op)
 
 
 class OpMethods(Core):
@@ -53,13 +53,13 @@ class OpMethods(Core):
 
     __slots__ = ()
 
-    sum, prod, mean = _over("sum"), _over("prod"), _over("mean")
-    max, min = _over("max"), _over("min")
-    std, var = _spread("std"), _spread("var")
-    any, all = _over("any"), _over("all")
-    argmax, argmin = _over("argmax"), _over("argmin")
-    cumsum, cumprod = _over("cumulative_sum", "cumsum"), _over("cumulative_prod", "cumprod")
-    astype, repeat, swapaxes = _as("astype"), _as("repeat"), _as("swapaxes")
-    clip, take, conj = _as("clip"), _as("take"), _as("conj")
-    nonzero, searchsorted, argsort = _as("nonzero"), _as("searchsorted"), _as("argsort")
-    dot, squeeze = _as("dot"), _as("squeeze")
+    sum, prod, mean = _reduction_method("sum"), _reduction_method("prod"), _reduction_method("mean")
+    max, min = _reduction_method("max"), _reduction_method("min")
+    std, var = _variance_method("std"), _variance_method("var")
+    any, all = _reduction_method("any"), _reduction_method("all")
+    argmax, argmin = _reduction_method("argmax"), _reduction_method("argmin")
+    cumsum, cumprod = _reduction_method("cumulative_sum", "cumsum"), _reduction_method("cumulative_prod", "cumprod")
+    astype, repeat, swapaxes = _op_method("astype"), _op_method("repeat"), _op_method("swapaxes")
+    clip, take, conj = _op_method("clip"), _op_method("take"), _op_method("conj")
+    nonzero, searchsorted, argsort = _op_method("nonzero"), _op_method("searchsorted"), _op_method("argsort")
+    dot, squeeze = _op_method("dot"), _op_method("squeeze")

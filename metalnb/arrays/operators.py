@@ -17,36 +17,36 @@ A = TypeVar("A", bound="Operators")
 
 def _unary(name: str) -> Callable[[A], A]:
     def operator(self: A) -> A:
-        made: A = implementations[name](self)
-        return made
+        result: A = implementations[name](self)
+        return result
 
     return operator
 
 
 def _binary(name: str) -> Callable[[A, Any], A]:
     def operator(self: A, other: Any) -> Any:
-        if isinstance(other, Operators) or _known(other):
+        if isinstance(other, Operators) or _is_operand(other):
             return implementations[name](self, other)
         return NotImplemented
 
     return operator
 
 
-def _reflected(name: str) -> Callable[[A, Any], A]:
+def _reflected_operator(name: str) -> Callable[[A, Any], A]:
     def operator(self: A, other: Any) -> Any:
-        return implementations[name](other, self) if _known(other) else NotImplemented
+        return implementations[name](other, self) if _is_operand(other) else NotImplemented
 
     return operator
 
 
 def _in_place(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
-        return implementations[name](self, other, out=self) if _known(other) else NotImplemented
+        return implementations[name](self, other, out=self) if _is_operand(other) else NotImplemented
 
     return operator
 
 
-def _known(other: Any) -> bool:
+def _is_operand(other: Any) -> bool:
     return isinstance(other, _KNOWN)
 
 
@@ -65,21 +65,21 @@ class Operators(Core):
     __abs__ = _unary("abs")
     __invert__ = _unary("bitwise_invert")
 
-    __add__, __radd__, __iadd__ = _binary("add"), _reflected("add"), _in_place("add")
-    __sub__, __rsub__, __isub__ = _binary("subtract"), _reflected("subtract"), _in_place("subtract")
-    __mul__, __rmul__, __imul__ = _binary("multiply"), _reflected("multiply"), _in_place("multiply")
-    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _reflected("divide"), _in_place("divide")
-    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
+    __add__, __radd__, __iadd__ = _binary("add"), _reflected_operator("add"), _in_place("add")
+    __sub__, __rsub__, __isub__ = _binary("subtract"), _reflected_operator("subtract"), _in_place("subtract")
+    __mul__, __rmul__, __imul__ = _binary("multiply"), _reflected_operator("multiply"), _in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _reflected_operator("divide"), _in_place("divide")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected_operator("floor_divide")
     __ifloordiv__ = _in_place("floor_divide")
-    __mod__, __rmod__, __imod__ = _binary("remainder"), _reflected("remainder"), _in_place("remainder")
-    __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected("pow"), _in_place("pow")
-    __and__, __rand__, __iand__ = _binary("bitwise_and"), _reflected("bitwise_and"), _in_place("bitwise_and")
-    __or__, __ror__, __ior__ = _binary("bitwise_or"), _reflected("bitwise_or"), _in_place("bitwise_or")
-    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _reflected("bitwise_xor"), _in_place("bitwise_xor")
-    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _reflected("bitwise_left_shift")
-    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _reflected("bitwise_right_shift")
+    __mod__, __rmod__, __imod__ = _binary("remainder"), _reflected_operator("remainder"), _in_place("remainder")
+    __pow__, __rpow__, __ipow__ = _binary("pow"), _reflected_operator("pow"), _in_place("pow")
+    __and__, __rand__, __iand__ = _binary("bitwise_and"), _reflected_operator("bitwise_and"), _in_place("bitwise_and")
+    __or__, __ror__, __ior__ = _binary("bitwise_or"), _reflected_operator("bitwise_or"), _in_place("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _reflected_operator("bitwise_xor"), _in_place("bitwise_xor")
+    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _reflected_operator("bitwise_left_shift")
+    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _reflected_operator("bitwise_right_shift")
     __ilshift__, __irshift__ = _in_place("bitwise_left_shift"), _in_place("bitwise_right_shift")
-    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul"), _reflected("matmul"), _matmul_in_place
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul"), _reflected_operator("matmul"), _matmul_in_place
 
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DTYPES", "as_dtype", "bfloat16", "common", "floating", "is_float", "is_integer", "kind_of", "weak"]
+__all__ = [
+    "DTYPES", "as_dtype", "bfloat16", "floating_dtype", "is_float", "is_integer", "kind_of", "promote",
+    "promote_weak",
+]  # fmt: skip
 
 DType = np.dtype[Any]
 
@@ -49,11 +52,11 @@ def bfloat16() -> DType:
         import ml_dtypes
     except ImportError as error:
         raise TypeError("bfloat16 needs the package ml_dtypes: pip install 'metalnb[bfloat16]'") from error
-    found: DType = np.dtype(ml_dtypes.bfloat16)
-    return found
+    dtype: DType = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
-def as_dtype(given: Any, who: str = "dtype") -> DType:
+def as_dtype(value: Any, caller: str = "dtype") -> DType:
     """Convert a caller's dtype: a NumPy dtype, its name, or Python's bool, int and float.
 
     Raises
@@ -61,21 +64,21 @@ def as_dtype(given: Any, who: str = "dtype") -> DType:
     TypeError
         If arrays cannot have it.
     """
-    if given is int:
+    if value is int:
         return np.dtype(np.int64)
-    if given is float:
+    if value is float:
         return np.dtype(np.float32)
-    if isinstance(given, str) and given == "bfloat16":
+    if isinstance(value, str) and value == "bfloat16":
         return bfloat16()
     try:
-        dtype: DType = np.dtype(given)
+        dtype: DType = np.dtype(value)
     except TypeError:
-        raise TypeError(f"{who}: no dtype {given!r}; there are: {', '.join(DTYPES)}.") from None
+        raise TypeError(f"{caller}: no dtype {value!r}; there are: {', '.join(DTYPES)}.") from None
     if dtype.name in DTYPES and dtype.isnative:
         return dtype
     if dtype.name == "float64":
-        raise TypeError(f"{who}: {_FLOAT64}.")
-    raise TypeError(f"{who}: arrays cannot be {dtype}; there are: {', '.join(DTYPES)}.")
+        raise TypeError(f"{caller}: {_FLOAT64}.")
+    raise TypeError(f"{caller}: arrays cannot be {dtype}; there are: {', '.join(DTYPES)}.")
 
 
 @functools.cache
@@ -94,12 +97,12 @@ def is_integer(dtype: DType) -> bool:
     return kind_of(dtype) in "iu"
 
 
-def floating(dtype: DType) -> DType:
+def floating_dtype(dtype: DType) -> DType:
     """Return the floating dtype for a dtype where floats are required: float32 for integers and bool."""
     return dtype if is_float(dtype) else np.dtype(np.float32)
 
 
-def weak(value: Any, dtype: DType) -> DType:
+def promote_weak(value: Any, dtype: DType) -> DType:
     """Return the dtype of an array of `dtype` with a Python scalar (NEP 50): the scalar's kind counts, not its size."""
     kind = 0 if isinstance(value, bool) else 1 if isinstance(value, int) else 2
     if kind <= _KINDS[kind_of(dtype)]:
@@ -108,7 +111,7 @@ def weak(value: Any, dtype: DType) -> DType:
 
 
 @functools.cache
-def common(one: DType, other: DType, who: str = "result_type") -> DType:
+def promote(first: DType, second: DType, caller: str = "result_type") -> DType:
     """Promote two dtypes: by the array API's table within a kind; for an integer and a float, to the float.
 
     Raises
@@ -116,14 +119,14 @@ def common(one: DType, other: DType, who: str = "result_type") -> DType:
     TypeError
         For uint64 with a signed integer, since no integer dtype contains both.
     """
-    if one == other:
-        return one
-    kinds = {kind_of(one), kind_of(other)}
+    if first == second:
+        return first
+    kinds = {kind_of(first), kind_of(second)}
     if "f" in kinds:
-        floats = [d for d in (one, other) if is_float(d)]
+        floats = [d for d in (first, second) if is_float(d)]
         # float16 and bfloat16 have different numbers; float32 is the smallest dtype with both.
         return floats[0] if len(floats) == 1 or floats[0] == floats[1] else np.dtype(np.float32)
-    found = np.promote_types(one, other)
-    if found.kind == "f":
-        raise TypeError(f"{who}: no integer dtype holds both {one} and {other}. Pass one of them .astype(…).")
-    return found
+    promoted = np.promote_types(first, second)
+    if promoted.kind == "f":
+        raise TypeError(f"{caller}: no integer dtype holds both {first} and {second}. Pass one of them .astype(…).")
+    return promoted

@@ -12,7 +12,7 @@ import numpy as np
 from metalnb.engine.base import Grid, Ticket
 
 from .core import Core
-from .dlpack import given
+from .dlpack import export_array
 from .implementations import implementations
 from .memory_pool import Lease
 from .stream import start
@@ -77,9 +77,9 @@ class Protocols(Core):
             raise AttributeError(f"an array of {self.dtype} on {self.device!r} has no __array_interface__")
         interface = dict(self.read().__array_interface__)
         if self.size:  # a buffer, not an address: the consumer keeps it alive
-            whole = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
+            buffer = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
             self.block.settle()  # dispatches that started before this viewer was counted
-            interface |= {"data": whole, "offset": self.offset}
+            interface |= {"data": buffer, "offset": self.offset}
         return interface
 
     @property
@@ -124,7 +124,7 @@ class Protocols(Core):
         if stream is not None:
             raise BufferError(f"__dlpack__: the CPU has no streams; got stream={stream!r}. Pass None.")
         options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
-        return given(self.numpy(), {name: value for name, value in options.items() if value is not None})
+        return export_array(self.numpy(), {name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return its device in DLPack's terms: memory that the CPU can access."""
@@ -132,9 +132,10 @@ class Protocols(Core):
 
     def __getitem__(self, key: Any) -> Self:
         if is_basic(key):
-            return self.viewed(self.host[(*key, ...) if isinstance(key, tuple) and ... not in key else _open(key)])
-        found: Self = implementations["get"](self, key)
-        return found
+            index = (*key, ...) if isinstance(key, tuple) and ... not in key else _open_index(key)
+            return self.viewed(self.host[index])
+        result: Self = implementations["get"](self, key)
+        return result
 
     def __setitem__(self, key: Any, value: Any) -> None:
         implementations["set"](self, key, value)
@@ -151,10 +152,10 @@ class Protocols(Core):
 
     def __contains__(self, value: Any) -> bool:
         try:
-            found: Any = self == value
+            equal: Any = self == value
         except OverflowError:  # a number that the dtype cannot represent
             return False
-        return bool(found if isinstance(found, bool) else found.any())
+        return bool(equal if isinstance(equal, bool) else equal.any())
 
     def __repr__(self) -> str:
         return repr(self.read())
@@ -168,35 +169,35 @@ class Protocols(Core):
     __hash__ = None  # type: ignore[assignment]  # == compares element by element
 
     def __copy__(self) -> Self:
-        copied: Self = implementations["astype"](self, self.dtype)
-        return copied
+        result: Self = implementations["astype"](self, self.dtype)
+        return result
 
     def __deepcopy__(self, _memo: Any) -> Self:
         return self.__copy__()
 
     def __bool__(self) -> bool:
-        return bool(self._only("bool"))
+        return bool(self._single_item("bool"))
 
     def __int__(self) -> int:
-        return int(self._only("int"))
+        return int(self._single_item("int"))
 
     def __float__(self) -> float:
-        return float(self._only("float"))
+        return float(self._single_item("float"))
 
     def __complex__(self) -> complex:
-        return complex(self._only("complex"))
+        return complex(self._single_item("complex"))
 
     def __round__(self, ndigits: int | None = None) -> Self:
-        rounded: Self = self.round() if ndigits is None else self.round(ndigits)  # type: ignore[attr-defined]
-        return rounded
+        result: Self = self.round() if ndigits is None else self.round(ndigits)  # type: ignore[attr-defined]
+        return result
 
     def __index__(self) -> int:
-        return operator.index(self._only("index"))
+        return operator.index(self._single_item("index"))
 
-    def _only(self, wanted: str) -> Any:
+    def _single_item(self, conversion: str) -> Any:
         if self.size != 1:
             raise TypeError(
-                f"{wanted}(): needs an array of one element; got shape {self.shape}. Use x.any() or x.all()."
+                f"{conversion}(): needs an array of one element; got shape {self.shape}. Use x.any() or x.all()."
             )
         return self.read().item()
 
@@ -213,7 +214,7 @@ def is_basic(key: Any) -> bool:
     )
 
 
-def _open(key: Any) -> Any:
+def _open_index(key: Any) -> Any:
     """Extend an index so that the result is an array even for a single element."""
     parts = key if isinstance(key, tuple) else (key,)
     return parts if any(k is Ellipsis for k in parts) else (*parts, ...)

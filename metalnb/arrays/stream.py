@@ -45,24 +45,24 @@ def start(
     KernelFault
         If this dispatch, or one before it that is waited for now, failed.
     """
-    seen = False
+    is_viewed = False
     with _lock:
         ticket = engine.launch(binary, arguments, grid, threadgroup)
         for block in blocks:
             block.ticket = ticket
             if block.viewers > 0:  # read after the ticket is set: a new viewer counts itself, then waits for it
-                seen = True
+                is_viewed = True
         if getattr(ticket, "done", False):
             return ticket  # and with it everything that was started before
         oldest = None
-        if not seen:
+        if not is_viewed:
             queue = _under_way[engine.name]
             if queue and getattr(queue[-1], "counted", False):
                 queue[-1] = ticket  # waiting for it also waits for that one
             else:
                 queue.append(ticket)
                 oldest = queue.popleft() if len(queue) > _MOST else None
-    if seen:
+    if is_viewed:
         ticket.wait()
     elif oldest is not None and not getattr(oldest, "has_raised", False):
         oldest.wait()

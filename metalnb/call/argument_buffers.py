@@ -12,7 +12,7 @@ from metalnb.msl.signature import Reflection, Type
 
 from .engine_arrays import Resident, is_resident
 
-__all__ = ["address", "arrays_of", "holds_pointers", "pointed"]
+__all__ = ["address", "arrays_of", "holds_pointers", "with_pointers"]
 
 
 def holds_pointers(kind: Type, reflection: Reflection) -> bool:
@@ -54,12 +54,12 @@ def address(value: Any, label: str) -> int:
     if not memory.flags.c_contiguous:
         raise ArgumentError(f"{label}; got an array that is not C-contiguous, shape {memory.shape}. Pass a copy.")
     try:
-        where: int = engine.address(memory)
+        device_address: int = engine.address(memory)
     except ArgumentError as error:
         raise ArgumentError(f"{label}: {error}") from error
-    return where
+    return device_address
 
 
-def pointed(data: bytes, value: Any) -> Pointed:
+def with_pointers(data: bytes, value: Any) -> Pointed:
     """Return a struct's bytes with the memory that its addresses point to."""
     return Pointed(data, tuple(array.__metal_memory__() for array in arrays_of(value)))

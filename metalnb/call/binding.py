@@ -14,9 +14,9 @@ from metalnb.dtypes import is_masked
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
 
-from .argument_buffers import arrays_of, holds_pointers, pointed
+from .argument_buffers import arrays_of, holds_pointers, with_pointers
 from .engine_arrays import Resident, is_resident
-from .packing import described, pack, type_dtype
+from .packing import describe, pack, type_dtype
 
 __all__ = ["Binder", "Memory", "Slot"]
 
@@ -60,10 +60,10 @@ class Slot:
         self.points = not self.takes_array and holds_pointers(param.type, reflection)
         self.components = math.prod(self.value_shape)
         self._reflection = reflection
-        plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
-        self._pack = struct.Struct(_PLAIN[self.dtype.char]).pack if plain else None
-        packed_here = not (self.takes_array or self.value_shape or self.points)
-        self._record = _plain_record(self.dtype) if packed_here else None
+        is_plain = not self.takes_array and not self.value_shape and self.dtype.char in _PLAIN
+        self._pack = struct.Struct(_PLAIN[self.dtype.char]).pack if is_plain else None
+        is_value = not (self.takes_array or self.value_shape or self.points)
+        self._record = _plain_record(self.dtype) if is_value else None
 
     @property
     def label(self) -> str:
@@ -79,18 +79,18 @@ class Slot:
         """
         if not self.takes_array:
             return self._value(value)
-        given = value
+        argument = value
         if not isinstance(value, np.ndarray) or is_masked(value):
             if not is_resident(value):
-                self._refuse(f"got {described(value)}", self._cure_for(value))
+                self._refuse(f"got {describe(value)}", self._cure_for(value))
             value = value.__metal_memory__()
         if value.dtype != self.dtype and not self.opaque:
             kind = "records" if value.dtype.names else value.dtype
             self._refuse(f"got {kind}, shape {value.shape}", self._dtype_cure(value.dtype))
         flags = value.flags
         if not flags.c_contiguous:
-            own = is_resident(given)
-            cure = f"Pass {self.param.name}.copy()" if own else f"Pass np.ascontiguousarray({self.param.name})"
+            on_engine = is_resident(argument)
+            cure = f"Pass {self.param.name}.copy()" if on_engine else f"Pass np.ascontiguousarray({self.param.name})"
             if self.param.writable:
                 cure = "Pass a C-contiguous array: the kernel writes in place"
             self._refuse(f"got an array that is not C-contiguous, shape {value.shape}, strides {value.strides}", cure)
@@ -103,7 +103,7 @@ class Slot:
             return memory
         if self.param.writable:
             self._refuse("the kernel writes to it; got a read-only array", "Pass an array that can be written")
-        return _unlocked(value)
+        return _writable_view(value)
 
     def _value(self, value: Any) -> Memory:
         """Pack the value of a read-only reference."""
@@ -122,13 +122,13 @@ class Slot:
         if is_resident(value):
             value = value.read()
         if is_masked(value):
-            self._refuse(f"got {described(value)}", self._cure_for(value))
-        if isinstance(value, np.ndarray) and value.dtype == self.dtype and self._one(value.shape):
+            self._refuse(f"got {describe(value)}", self._cure_for(value))
+        if isinstance(value, np.ndarray) and value.dtype == self.dtype and self._is_one_element(value.shape):
             return bytearray(value.tobytes())
-        packed = pack(self.param.type, value, self.label, self._reflection).tobytes()
-        return pointed(packed, value) if self.points else bytearray(packed)
+        data = pack(self.param.type, value, self.label, self._reflection).tobytes()
+        return with_pointers(data, value) if self.points else bytearray(data)
 
-    def _one(self, shape: tuple[int, ...]) -> bool:
+    def _is_one_element(self, shape: tuple[int, ...]) -> bool:
         """Return whether a shape is that of one element, or of an array of one."""
         return shape == (1,) * (len(shape) - len(self.value_shape)) + self.value_shape
 
@@ -141,19 +141,19 @@ class Slot:
             return tuple(array.shape[: -len(inner)])
         count = math.prod(inner)
         layout = self.param.type.layout
-        padded = layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,)
+        is_padded = layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,)
         # Rows of numbers may be meant as 3 per element where elements are padded to 4.
-        if array.ndim and array.shape[-1] % count == 0 and (array.ndim == 1 or not padded):
+        if array.ndim and array.shape[-1] % count == 0 and (array.ndim == 1 or not is_padded):
             return (*array.shape[:-1], array.shape[-1] // count)
         last = ", ".join(map(str, inner))
         cure = f"Pass shape (…, {last})"
-        if layout is not None and padded:
-            cure += f": each 3 numbers fill 4 places in memory (MSL 2.2){self._packed(array, layout.name)}"
+        if layout is not None and is_padded:
+            cure += f": each 3 numbers fill 4 places in memory (MSL 2.2){self._packed_hint(array, layout.name)}"
         elif array.size and array.size % count == 0:
             cure += f", as {self.param.name}.reshape(-1, {last}) has"
         self._refuse(f"got shape {array.shape}", cure)
 
-    def _packed(self, array: Array, name: str) -> str:
+    def _packed_hint(self, array: Array, name: str) -> str:
         fits = array.shape[-1:] == (3,) and self.value_shape == (4,)
         return f"; or declare it packed_{name}, which takes (…, 3)" if fits else ""
 
@@ -177,35 +177,35 @@ class Slot:
         message = f"{self.label}; {got}. {cure}."
         raise ArgumentError(message)
 
-    def _dtype_cure(self, given: np.dtype[Any]) -> str:
-        name, wanted = self.param.name, _numpy_name(self.dtype)
+    def _dtype_cure(self, dtype: np.dtype[Any]) -> str:
+        name, dtype_name = self.param.name, _numpy_name(self.dtype)
         if self.dtype.names:
             record = f"{self.kernel}.program.dtype({self.param.type.name!r})"
-            as_it_is = f", or pass {name}.view({record})" if given.itemsize == self.dtype.itemsize else ""
+            as_it_is = f", or pass {name}.view({record})" if dtype.itemsize == self.dtype.itemsize else ""
             return f"Make it with dtype {record}{as_it_is}"
         # Bytes, and a bfloat's bits in NumPy, are often passed as raw memory: a conversion would lose them.
-        raw = self.dtype.kind in "iu" and self.dtype.itemsize == 1 < given.itemsize
-        packed = self.dtype.kind in "iu" and given.kind in "iu" and given.itemsize == 1 < self.dtype.itemsize
-        bits = self.dtype.kind not in "?biufc" and given.kind in "iu" and given.itemsize == self.dtype.itemsize
-        as_it_is = f"{name}.view({wanted})" if raw or packed or bits or given.names else ""
-        if packed and self.components > 1:
+        raw = self.dtype.kind in "iu" and self.dtype.itemsize == 1 < dtype.itemsize
+        is_packed = self.dtype.kind in "iu" and dtype.kind in "iu" and dtype.itemsize == 1 < self.dtype.itemsize
+        bits = self.dtype.kind not in "?biufc" and dtype.kind in "iu" and dtype.itemsize == self.dtype.itemsize
+        as_it_is = f"{name}.view({dtype_name})" if raw or is_packed or bits or dtype.names else ""
+        if is_packed and self.components > 1:
             as_it_is += f".reshape(-1, {self.components})"
-        if given.names:
+        if dtype.names:
             return f"Pass {as_it_is}, the records' bytes as they are"
         if self.param.writable:
-            other = f", or pass {as_it_is}, its bytes as they are" if as_it_is else ""
-            return f"Make it with dtype {wanted}: the kernel writes in place{other}"
-        return f"Pass {name}.astype({wanted}){f', or {as_it_is} for its bytes as they are' if as_it_is else ''}"
+            alternative = f", or pass {as_it_is}, its bytes as they are" if as_it_is else ""
+            return f"Make it with dtype {dtype_name}: the kernel writes in place{alternative}"
+        return f"Pass {name}.astype({dtype_name}){f', or {as_it_is} for its bytes as they are' if as_it_is else ''}"
 
     def _cure_for(self, value: Any) -> str:
         if is_masked(value):
             return f"Pass {self.param.name}.filled(…): kernels do not support masks"
         if isinstance(value, (list, tuple)) and not self.param.writable and not self.dtype.names:
             return f"Pass np.array({self.param.name}, {_numpy_name(self.dtype)})"
-        what = "an array of one element" if self.param.reference else "a NumPy array"
+        kind = "an array of one element" if self.param.reference else "a NumPy array"
         if self.param.writable:
-            return f"Pass {what}, or leave it out and name the arguments after it"
-        return f"Pass {what}"
+            return f"Pass {kind}, or leave it out and name the arguments after it"
+        return f"Pass {kind}"
 
 
 class Binder:
@@ -217,7 +217,7 @@ class Binder:
         self._places = {slot.param.name: i for i, slot in enumerate(self.slots)}
         self.points = any(slot.points for slot in self.slots)
 
-    def bind(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Memory | None]:
+    def bind(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Memory | None]:
         """Bind a call; None means a writable buffer that was left out.
 
         Raises
@@ -228,31 +228,31 @@ class Binder:
         if len(args) > len(slots):
             message = f"{self.signature.name}: takes {self._count()}; got {len(args)} by position. {self._usage()}"
             raise ArgumentError(message)
-        bound: list[Memory | None] = [slot.bind(a) for slot, a in zip(slots, args, strict=False)]
-        if len(bound) < len(slots):
-            bound += [None] * (len(slots) - len(bound))
-        for name, value in named.items():
+        buffers: list[Memory | None] = [slot.bind(a) for slot, a in zip(slots, args, strict=False)]
+        if len(buffers) < len(slots):
+            buffers += [None] * (len(slots) - len(buffers))
+        for name, value in keywords.items():
             i = self._places.get(name)
             if i is None:
-                raise ArgumentError(self._unknown(name))
+                raise ArgumentError(self._unknown_name_error(name))
             if i < len(args):
                 twice = "is passed twice, by position and by name"
                 message = f"{self.signature.name}: argument {name!r} {twice}. {self._usage()}"
                 raise ArgumentError(message)
-            bound[i] = slots[i].bind(value)
-        for slot, value in zip(slots, bound, strict=True):
+            buffers[i] = slots[i].bind(value)
+        for slot, value in zip(slots, buffers, strict=True):
             if value is None and not slot.param.writable:
                 message = f"{slot.label}; it is missing. {self._usage()}"
                 raise ArgumentError(message)
-        return bound
+        return buffers
 
-    def pointed(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[tuple[str, Resident]]:
+    def pointer_arrays(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[str, Resident]]:
         """Return the arrays that a call's structs point at, each with the struct's name."""
-        given = [*zip(self._places, args, strict=False), *named.items()]
+        arguments = [*zip(self._places, args, strict=False), *keywords.items()]
         places = self._places
-        return [(n, a) for n, v in given if n in places and self.slots[places[n]].points for a in arrays_of(v)]
+        return [(n, a) for n, v in arguments if n in places and self.slots[places[n]].points for a in arrays_of(v)]
 
-    def _unknown(self, name: str) -> str:
+    def _unknown_name_error(self, name: str) -> str:
         """Return the error for a name that no buffer has."""
         for param in self.signature.threadgroup:
             if param.name == name:
@@ -265,8 +265,8 @@ class Binder:
                 return f"{label} is not there: {param.gate} is false. Give the kernel its constants with specialize(…)."
         import difflib
 
-        near = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
-        hint = f"Did you mean {near[0]!r}? " if near else ""
+        matches = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
+        hint = f"Did you mean {matches[0]!r}? " if matches else ""
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
 
     def _count(self) -> str:
@@ -291,7 +291,7 @@ def _plain_record(dtype: np.dtype[Any]) -> tuple[dict[str, None], struct.Struct]
     return dict.fromkeys(name for name, _ in fields), struct.Struct(f"{text}{dtype.itemsize - end}x")
 
 
-def _unlocked(array: Array) -> Array:
+def _writable_view(array: Array) -> Array:
     """Return a writable view of the same memory, for engines that accept nothing else; no kernel writes to it."""
     flat = array.reshape(-1).view(np.uint8)
     interface = {**flat.__array_interface__, "data": (flat.ctypes.data, False)}

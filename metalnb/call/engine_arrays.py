@@ -54,18 +54,19 @@ def is_resident(value: Any) -> TypeGuard[Resident]:
 
 def residents(values: Iterable[Any]) -> tuple[Resident, ...]:
     """Return the arrays on an engine among a call's arguments."""
-    given = tuple(values)
-    if _OTHERS.issuperset(map(type, given)):
+    arguments = tuple(values)
+    if _OTHERS.issuperset(map(type, arguments)):
         return ()
-    return tuple(v for v in given if is_resident(v))
+    return tuple(v for v in arguments if is_resident(v))
 
 
-def refuse_engine(kernel: str, name: str, found: str, wanted: str) -> NoReturn:
+def refuse_engine(kernel: str, name: str, actual: str, expected: str) -> NoReturn:
     """Refuse an array of another engine than the kernel's.
 
     Raises
     ------
     ArgumentError
     """
-    message = f"{kernel}: argument '{name}' is an array on engine {found!r}, but the kernel is compiled for {wanted!r}."
-    raise ArgumentError(f"{message} Pass {name}.to_device({wanted!r}), or compile with engine={found!r}.")
+    message = f"{kernel}: argument '{name}' is an array on engine {actual!r}, but the kernel is compiled for"
+    cure = f"Pass {name}.to_device({expected!r}), or compile with engine={actual!r}"
+    raise ArgumentError(f"{message} {expected!r}. {cure}.")

@@ -49,13 +49,12 @@ def check_grid(signature: Signature, grid: Any) -> Grid:
     sizes = _triple(signature, "grid", grid, least=0)
     width = position_width(signature)
     if any(n > 1 for n in sizes[width:]) and all(sizes):
-        given = next(i for i in signature.inputs if "position_in" in i.attribute and i.width == width)
-        used = tuple(grid)
+        position = next(i for i in signature.inputs if "position_in" in i.attribute and i.width == width)
+        extents = tuple(grid)
         message = (
-            f"{signature.name}: grid {used} has {sum(1 for _ in used)} dimensions, but the kernel's position has only "
-            f"{width}: "
-            f"'{given.name}' [[{given.attribute}]] is {given.type}. Declare it {given.type.rstrip('23')}{len(used)}, "
-            f"or pass a grid of {width}."
+            f"{signature.name}: grid {extents} has {len(extents)} dimensions, but the kernel's position has only "
+            f"{width}: '{position.name}' [[{position.attribute}]] is {position.type}. "
+            f"Declare it {position.type.rstrip('23')}{len(extents)}, or pass a grid of {width}."
         )
         raise LaunchError(message)
     return sizes
@@ -73,10 +72,10 @@ def grid_of_groups(signature: Signature, groups: Any, threadgroup: Any, grid: An
         raise LaunchError(f"{signature.name}: {message}; got grid={grid!r}, groups={groups!r}.")
     counts = _triple(signature, "groups", groups, least=0)
     rank = len(tuple(groups)) if isinstance(groups, Iterable) else 1
-    wide = (_LIMIT, _LIMIT if rank > 1 else 1, _LIMIT if rank > 2 else 1)
-    width = check_threadgroup(signature, threadgroup, wide)
-    rank = max(rank, dimensions(width))
-    return tuple(n * size for n, size in zip(counts, width, strict=True))[:rank], width
+    unlimited = (_LIMIT, _LIMIT if rank > 1 else 1, _LIMIT if rank > 2 else 1)
+    group = check_threadgroup(signature, threadgroup, unlimited)
+    rank = max(rank, dimensions(group))
+    return tuple(n * size for n, size in zip(counts, group, strict=True))[:rank], group
 
 
 def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
@@ -100,7 +99,7 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
     return (sizes[0], sizes[1], sizes[2])
 
 
-def check_shape(kernel: str, name: str, given: Any) -> Shape:
+def check_shape(kernel: str, name: str, shape_argument: Any) -> Shape:
     """Check the shape that a caller passes for an omitted buffer.
 
     Raises
@@ -108,17 +107,17 @@ def check_shape(kernel: str, name: str, given: Any) -> Shape:
     ArgumentError
     """
     try:
-        shape = tuple(int(n) for n in given) if hasattr(given, "__iter__") else (int(given),)
+        shape = tuple(int(n) for n in shape_argument) if hasattr(shape_argument, "__iter__") else (int(shape_argument),)
     except (TypeError, ValueError):
         shape = (-1,)
     if any(n < 0 for n in shape):
-        message = f"{kernel}: shapes[{name!r}] is a tuple of whole numbers; got {given!r}."
+        message = f"{kernel}: shapes[{name!r}] is a tuple of whole numbers; got {shape_argument!r}."
         raise ArgumentError(message)
     return shape
 
 
 def grid_of_call(
-    signature: Signature, slots: Sequence[Slot], bound: Sequence[Any], grid: Any, shapes: Mapping[str, Any]
+    signature: Signature, slots: Sequence[Slot], buffers: Sequence[Any], grid: Any, shapes: Mapping[str, Any]
 ) -> tuple[Grid, Shape]:
     """Return the grid of a call, and the corresponding shape in elements.
 
@@ -126,7 +125,7 @@ def grid_of_call(
     ----------
     signature : Signature
     slots : sequence of Slot
-    bound : sequence
+    buffers : sequence
         The memory for each slot, None if it was left out.
     grid : int or tuple of int or None
         The caller's grid. By default the shape of the first writable array, else of the first array, else of the first
@@ -142,12 +141,12 @@ def grid_of_call(
         sizes = check_grid(signature, grid)
         rank = len(grid) if hasattr(grid, "__len__") else 1
         return sizes, tuple(reversed(sizes[:rank]))
-    arrays = [(s, b) for s, b in zip(slots, bound, strict=True) if b is not None and not s.param.reference]
-    chosen = next(((s, b) for s, b in arrays if s.param.writable), arrays[0] if arrays else None)
-    if chosen is not None:
-        shape = chosen[0].elements(chosen[1])
-        if not chosen[0].param.every:
-            _warn_of_grid(signature, chosen[0].param.name, math.prod(shape), arrays)
+    arrays = [(s, b) for s, b in zip(slots, buffers, strict=True) if b is not None and not s.param.reference]
+    shaping = next(((s, b) for s, b in arrays if s.param.writable), arrays[0] if arrays else None)
+    if shaping is not None:
+        shape = shaping[0].elements(shaping[1])
+        if not shaping[0].param.every:
+            _warn_of_grid(signature, shaping[0].param.name, math.prod(shape), arrays)
     else:
         missing = next((s.param.name for s in slots if s.param.writable and not s.param.reference), None)
         if missing is None or missing not in shapes:
@@ -162,15 +161,15 @@ def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tu
     for slot, array in arrays:
         count = array.size // slot.components
         if slot.param.every and count > threads:
-            what = f"each thread takes its own element of {slot.param.name!r}, which has {count:,}"
-            message = f"the grid has the shape of {name!r}, {threads:,} threads, but {what}. Pass grid={count}."
+            data = f"each thread takes its own element of {slot.param.name!r}, which has {count:,}"
+            message = f"the grid has the shape of {name!r}, {threads:,} threads, but {data}. Pass grid={count}."
             warnings.warn(f"{signature.name}: {message}", MetalnbWarning, stacklevel=6)
             return
 
 
-def default_threadgroup(signature: Signature, grid: Grid, most: int = MAX_THREADS) -> Grid:
+def default_threadgroup(signature: Signature, grid: Grid, limit: int = MAX_THREADS) -> Grid:
     """Choose a threadgroup: 256 threads (or the kernel's maximum), 32 wide if there is more than one row."""
-    budget = min(signature.max_threads or _DEFAULT, most)
+    budget = min(signature.max_threads or _DEFAULT, limit)
     flat = grid[1] == grid[2] == 1
     x = max(1, min(grid[0], budget if flat else _SIMD, budget))
     y = max(1, min(grid[1], budget // x))
@@ -183,7 +182,7 @@ def check_threadgroup(
     threadgroup: Any,
     grid: Grid,
     tuned: Mapping[int, Grid] | None = None,
-    most: int = MAX_THREADS,
+    device_limit: int = MAX_THREADS,
 ) -> Grid:
     """Check a caller's threadgroup, or choose one.
 
@@ -191,7 +190,7 @@ def check_threadgroup(
     ----------
     tuned : mapping of int to tuple of 3 int, optional
         Threadgroups to choose, by the number of the grid's dimensions.
-    most : int, optional
+    device_limit : int, optional
         The most threads with which the compiled kernel runs.
 
     Raises
@@ -199,23 +198,23 @@ def check_threadgroup(
     LaunchError
     """
     if threadgroup is None:
-        found = tuned.get(dimensions(grid)) if tuned else None
-        if found is None:
-            return default_threadgroup(signature, grid, most)
-        x, y, z = (max(1, min(n, size)) for n, size in zip(found, grid, strict=True))
+        tuned_size = tuned.get(dimensions(grid)) if tuned else None
+        if tuned_size is None:
+            return default_threadgroup(signature, grid, device_limit)
+        x, y, z = (max(1, min(n, size)) for n, size in zip(tuned_size, grid, strict=True))
         return (x, y, z)
     sizes = _triple(signature, "threadgroup", threadgroup, least=1)
     threads = math.prod(sizes)
-    shown = tuple(threadgroup) if isinstance(threadgroup, Iterable) else (threadgroup,)
+    extents = tuple(threadgroup) if isinstance(threadgroup, Iterable) else (threadgroup,)
     if threads > MAX_THREADS:
-        message = f"{signature.name}: threadgroup {shown} is {threads} threads; Metal allows {MAX_THREADS}."
+        message = f"{signature.name}: threadgroup {extents} is {threads} threads; Metal allows {MAX_THREADS}."
         raise LaunchError(message)
-    limit = min(signature.max_threads or MAX_THREADS, most)
+    limit = min(signature.max_threads or MAX_THREADS, device_limit)
     if threads > limit:
-        own = limit == signature.max_threads
-        why = "[[max_total_threads_per_threadgroup]]" if own else "this device has no more registers for it"
-        message = f"{signature.name}: threadgroup {shown} is {threads} threads; this kernel allows {limit} ({why})."
-        raise LaunchError(message)
+        is_declared = limit == signature.max_threads
+        reason = "[[max_total_threads_per_threadgroup]]" if is_declared else "this device has no more registers for it"
+        size = f"threadgroup {extents} is {threads} threads"
+        raise LaunchError(f"{signature.name}: {size}; this kernel allows {limit} ({reason}).")
     return sizes
 
 
@@ -228,29 +227,30 @@ def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
     """
     x, y, z = (min(n, size) for n, size in zip(threadgroup, grid, strict=True))
     for name, attribute, count in signature.places:
-        used = {"thread_position_in_threadgroup": x, "thread_index_in_threadgroup": x * y * z}.get(attribute)
-        most = count if used is not None else count * _SIMD
-        threads = x * y * z if used is None else used
-        if threads > most:
-            what = "SIMD-group" if used is None else "thread"
+        needed = {"thread_position_in_threadgroup": x, "thread_index_in_threadgroup": x * y * z}.get(attribute)
+        allowed = count if needed is not None else count * _SIMD
+        threads = x * y * z if needed is None else needed
+        if threads > allowed:
+            owner = "SIMD-group" if needed is None else "thread"
             message = (
                 f"{signature.name}: a threadgroup of {' × '.join(str(n) for n in threadgroup if n > 1)} threads is too "
-                f"large for its '{name}': each {what} uses the element at its own place [[{attribute}]], and there are "
-                f"{count:,}. Pass a threadgroup of at most {most:,} threads, or make '{name}' larger."
+                f"large for its '{name}': each {owner} uses the element at its own place [[{attribute}]], and there "
+                f"are {count:,}. Pass a threadgroup of at most {allowed:,} threads, or make '{name}' larger."
             )
             raise LaunchError(message)
 
 
-def _triple(signature: Signature, what: str, given: Any, least: int) -> Grid:
-    values = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+def _triple(signature: Signature, noun: str, value_argument: Any, least: int) -> Grid:
+    is_sequence = isinstance(value_argument, Iterable) and not isinstance(value_argument, str)
+    values = tuple(value_argument) if is_sequence else (value_argument,)
     try:
         sizes = [operator.index(v) for v in values]
     except TypeError:
         sizes = []
     if not 1 <= len(sizes) <= _DIMENSIONS or any(not least <= n <= _LIMIT for n in sizes):
-        bound = "at least 1" if least else "not negative"
-        rule = f"1 to 3 whole numbers of threads, x first, each {bound} and below 2^32"
-        message = f"{signature.name}: {what} is {rule}; got {given!r}."
+        rule_for_each = "at least 1" if least else "not negative"
+        rule = f"1 to 3 whole numbers of threads, x first, each {rule_for_each} and below 2^32"
+        message = f"{signature.name}: {noun} is {rule}; got {value_argument!r}."
         raise LaunchError(message)
     sizes += [1] * (_DIMENSIONS - len(sizes))
     return (sizes[0], sizes[1], sizes[2])

@@ -157,7 +157,7 @@ class Kernel:
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = _docstring(signature)
         present = tuple(p for p in signature.buffers if not unit.is_absent(p))
-        self._present = present
+        self._present_params = present
         self._places = tuple(signature.params.index(p) for p in present)
         self._simple = len(present) == len(signature.params)
         self._binary: Binary | None = None
@@ -167,10 +167,10 @@ class Kernel:
     @functools.cached_property
     def _binder(self) -> Binder:
         # Made at the first call, so that only a kernel with a bfloat buffer needs the package of its dtype.
-        return Binder(self.signature, self._present, self.reflection)
+        return Binder(self.signature, self._present_params, self.reflection)
 
     @functools.cached_property
-    def _known(self) -> KnownCalls:
+    def _known_calls(self) -> KnownCalls:
         return KnownCalls(self._binder.slots)
 
     @functools.cached_property
@@ -196,7 +196,7 @@ class Kernel:
         else:
             tuned.remember(self._tuned_key, grid, check_threadgroup(self.signature, threadgroup, grid))
         self.__dict__.pop("tuned", None)
-        self._known.clear()
+        self._known_calls.clear()
 
     @property
     def name(self) -> str:
@@ -224,8 +224,8 @@ class Kernel:
         >>> x
         array([0.5, 0.5, 0.5], dtype=float32)
         """
-        made: Kernel = self.program.specialize(**constants)[self.signature.name]
-        return made
+        kernel: Kernel = self.program.specialize(**constants)[self.signature.name]
+        return kernel
 
     def on(self, engine: str) -> Kernel:
         """Return this kernel for another engine, with the same source and options.
@@ -234,8 +234,8 @@ class Kernel:
         --------
         >>> mnb.compare(saxpy.on("cpu"), saxpy.on("cuda"), x, y, a=2.0)   # doctest: +SKIP
         """
-        made: Kernel = self.program.on(engine)[self.signature.name]
-        return made
+        kernel: Kernel = self.program.on(engine)[self.signature.name]
+        return kernel
 
     @property
     def binary(self) -> Any:
@@ -246,33 +246,34 @@ class Kernel:
                     self._binary = compiled(self.engine, self.unit)
         return self._binary
 
-    def __call__(self, /, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         """Run the kernel; the class describes the arguments and results."""
         if self.before_call is not None:
-            self.before_call(self, args, named)
-        known = self._known.arguments(args, named)
-        if known is not None:
-            bound, chosen, held = known
-            if not held:
-                self.engine.launch(self._binary, bound, chosen.grid, chosen.threadgroup).wait()
+            self.before_call(self, args, keywords)
+        cached = self._known_calls.arguments(args, keywords)
+        if cached is not None:
+            buffers, launch, engine_arrays = cached
+            if not engine_arrays:
+                self.engine.launch(self._binary, buffers, launch.grid, launch.threadgroup).wait()
                 return None
-            ticket = held[0].__metal_start__(self._binary, bound, chosen.grid, chosen.threadgroup, held)
-            if chosen.waits:
+            start = engine_arrays[0].__metal_start__
+            ticket = start(self._binary, buffers, launch.grid, launch.threadgroup, engine_arrays)
+            if launch.waits:
                 ticket.wait()
             return None
-        ready = self.prepare(*args, **named)
-        result = ready.run()
-        if self._simple and not ready.outputs:
-            self._known.keep(args, named, ready.grid, ready.threadgroup)
+        dispatch = self.prepare(*args, **keywords)
+        result = dispatch.run()
+        if self._simple and not dispatch.outputs:
+            self._known_calls.keep(args, keywords, dispatch.grid, dispatch.threadgroup)
         return result
 
     def prepare(self, /, *args: Any, **call: Any) -> Dispatch:
         """Compile the kernel if necessary, then check and bind a call; parameters as for the call. Nothing runs yet."""
-        ready = self.rehearse(*args, **call)
-        if 0 not in ready.grid:
-            bound = ready.arguments if self._simple else [ready.arguments[place] for place in self._places]
-            self._check_buffers(bound, ready.grid[0], every=True)
-        return ready
+        dispatch = self.rehearse(*args, **call)
+        if 0 not in dispatch.grid:
+            buffers = dispatch.arguments if self._simple else [dispatch.arguments[place] for place in self._places]
+            self._check_buffers(buffers, dispatch.grid[0], reads_every=True)
+        return dispatch
 
     def rehearse(
         self,
@@ -284,7 +285,7 @@ class Kernel:
         shapes: Mapping[str, Any] | None = None,
         threadgroup_memory: Mapping[str, int] | None = None,
         timeout: float | None = None,
-        **named: Any,
+        **keywords: Any,
     ) -> Dispatch:
         """Bind a call for a run that watches every access: as `prepare`, but arrays may be too short for the grid."""
         refuse_options(self.signature, shapes, threadgroup_memory)
@@ -292,33 +293,35 @@ class Kernel:
             check_limit(self.unit, self.engine, timeout)
         binary = self.binary
         signature, binder = self.signature, self._binder
-        held = self._held(args, named)
-        bound = binder.bind(args, named)
+        engine_arrays = self._engine_arrays(args, keywords)
+        buffers = binder.bind(args, keywords)
         if groups is not None:
             grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
-        sizes, shape = grid_of_call(signature, binder.slots, bound, grid, shapes or {})
-        most = getattr(binary, "threads", MAX_THREADS)
-        group = check_threadgroup(signature, threadgroup, sizes, self.tuned, most)
+        sizes, shape = grid_of_call(signature, binder.slots, buffers, grid, shapes or {})
+        limit = getattr(binary, "threads", MAX_THREADS)
+        group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
         if signature.places:
             check_places(signature, sizes, group)
         outputs = []
-        left_out = tuple([slot.param.name for slot, b in zip(binder.slots, bound, strict=True) if b is None])
+        left_out = tuple([slot.param.name for slot, b in zip(binder.slots, buffers, strict=True) if b is None])
         if left_out:
-            outputs = make_outputs(binder.slots, bound, shape, shapes or {}, held)
+            outputs = make_outputs(binder.slots, buffers, shape, shapes or {}, engine_arrays)
         elif shapes:
             refuse_shapes(binder.slots, shapes)
-        arguments: list[Any] = bound if self._simple else self._arguments(bound, group, threadgroup_memory or {})
+        arguments: list[Any] = buffers if self._simple else self._arguments(buffers, group, threadgroup_memory or {})
         if threadgroup_memory and self._simple:
             refuse_memory(signature, threadgroup_memory)
         if 0 not in sizes:
-            self._check_buffers(bound, sizes[0], every=False)
+            self._check_buffers(buffers, sizes[0], reads_every=False)
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
-        if not held:
+        if not engine_arrays:
             return Dispatch(self, binary, arguments, sizes, group, outputs, timeout=timeout, made=left_out)
-        made = residents(outputs)
-        alone = len(made) == len(outputs) and not any(type(a) is np.ndarray for a in (*args, *named.values()))
-        return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout, left_out)
+        output_arrays = residents(outputs)
+        uses_numpy = any(type(a) is np.ndarray for a in (*args, *keywords.values()))
+        waits = uses_numpy or len(output_arrays) != len(outputs)
+        arrays = (*engine_arrays, *output_arrays)
+        return Dispatch(self, binary, arguments, sizes, group, outputs, arrays, waits, timeout, left_out)
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
         """Run a validated call and compare its outputs with ``expected``; short for `validate` with these arguments.
@@ -336,38 +339,38 @@ class Kernel:
         run = importlib.import_module(_VALIDATION)  # by name: it is above this module
         return run.validate(self, *args, expected=expected, **options)
 
-    def _held(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _engine_arrays(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the engine's arrays that a call may access: its arguments, and those that its structs point to."""
-        held = residents((*args, *named.values()))
-        if any(array.engine is not self.engine for array in held):
-            self._refuse_engine(args, named)
+        arrays = residents((*args, *keywords.values()))
+        if any(array.engine is not self.engine for array in arrays):
+            self._refuse_engine(args, keywords)
         if not self._binder.points:
-            return held
-        found = self._binder.pointed(args, named)
-        for name, array in found:
+            return arrays
+        pointer_arrays = self._binder.pointer_arrays(args, keywords)
+        for name, array in pointer_arrays:
             if array.engine is not self.engine:
                 refuse_engine(self.signature.name, name, array.engine.name, self.engine.name)
-        return held + tuple(array for _, array in found)
+        return arrays + tuple(array for _, array in pointer_arrays)
 
-    def _refuse_engine(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        names = (*(p.name for p in self._present), *("" for _ in args))
-        for name, value in (*zip(names, args, strict=False), *named.items()):
+    def _refuse_engine(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        names = (*(p.name for p in self._present_params), *("" for _ in args))
+        for name, value in (*zip(names, args, strict=False), *keywords.items()):
             if is_resident(value) and value.engine is not self.engine:
                 refuse_engine(self.signature.name, name, value.engine.name, self.engine.name)
 
-    def _arguments(self, bound: list[Memory | None], group: Grid, memory: Mapping[str, int]) -> list[Any]:
+    def _arguments(self, buffers: list[Memory | None], group: Grid, memory: Mapping[str, int]) -> list[Any]:
         """Insert threadgroup memory and absent parameters among the buffers."""
         arguments: list[Any] = [None] * len(self.signature.params)
-        for place, value in zip(self._places, bound, strict=True):
+        for place, value in zip(self._places, buffers, strict=True):
             arguments[place] = value
         for place, nbytes in memory_sizes(self.signature, group, memory).items():
             arguments[place] = nbytes
         return arguments
 
-    def _check_buffers(self, bound: list[Any], threads: int, *, every: bool) -> None:
-        """Refuse a buffer that is empty or, with an element for ``every`` thread along x, certainly too short."""
-        for slot, array in zip(self._binder.slots, bound, strict=True):
-            if slot.takes_array and array.size < (threads * slot.components if every and slot.param.every else 1):
+    def _check_buffers(self, buffers: list[Any], threads: int, *, reads_every: bool) -> None:
+        """Refuse a buffer that is empty or, with an element for every thread along x, certainly too short."""
+        for slot, array in zip(self._binder.slots, buffers, strict=True):
+            if slot.takes_array and array.size < (threads * slot.components if reads_every and slot.param.every else 1):
                 slot.refuse_short(array, threads)
 
     def __repr__(self) -> str:
@@ -395,10 +398,10 @@ class Kernel:
         if self._binary is None and not any("$threadgroup_storage" in c.edited.text for c in cells):
             return 0
         try:
-            declared: int = self.binary.threadgroup_bytes
+            nbytes: int = self.binary.threadgroup_bytes
         except MetalnbError:  # the call raises it, not the display
             return 0
-        return declared
+        return nbytes
 
     def _repr_html_(self) -> str:
         return cards_html([self.card])
@@ -414,8 +417,8 @@ def _docstring(signature: Signature) -> str:
     lines = [signature.doc or f"Metal kernel {signature.name}.", ""]
     if signature.params:
         lines += ["Parameters", "----------"]
-        made = {p.name: ", made by the launch" for p in signature.threadgroup}
-        lines += [f"{p.name} : {p.spelling} {p.attribute}{made.get(p.name, '')}" for p in signature.params]
+        origins = {p.name: ", made by the launch" for p in signature.threadgroup}
+        lines += [f"{p.name} : {p.spelling} {p.attribute}{origins.get(p.name, '')}" for p in signature.params]
     if signature.inputs:
         lines += ["", "Kernel inputs", "-------------"]
         lines += [f"{i.name} : {i.type} [[{i.attribute}]]" for i in signature.inputs]

@@ -20,7 +20,7 @@ _SIZES = ("grid", "threadgroup")
 _NUMBERS = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
-class _Known(NamedTuple):
+class _KnownCall(NamedTuple):
     """A checked call.
 
     Attributes
@@ -51,10 +51,10 @@ class _Number:
         self._bind = bind
         self._last: tuple[Any, Any] = (None, None)
 
-    def packed(self, value: Any) -> Any:
+    def memory_of(self, value: Any) -> Any:
         """Return the memory to bind, which is never written to."""
-        was, memory = self._last
-        if was is not value:
+        latest, memory = self._last
+        if latest is not value:
             memory = self._bind(value)
             self._last = value, memory
         return memory
@@ -75,11 +75,11 @@ class KnownCalls:
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self._slots = slots
-        self._calls: dict[Any, _Known] = {}
+        self._calls: dict[Any, _KnownCall] = {}
 
     def arguments(
         self, args: tuple[Any, ...], options: Mapping[str, Any],
-    ) -> tuple[list[Any], _Known, list[Resident]] | None:  # fmt: skip
+    ) -> tuple[list[Any], _KnownCall, list[Resident]] | None:  # fmt: skip
         """Return a known call's bindings, the call, and its engine arrays; None if it must be checked.
 
         Raises
@@ -87,26 +87,26 @@ class KnownCalls:
         ArgumentError
             For a number that does not fit.
         """
-        known = self._calls.get(_form(args, options))
-        if known is None:
+        call = self._calls.get(_form(args, options))
+        if call is None:
             return None
-        bound, held = list(args), []
-        for number in known.numbers:
-            bound[number.place] = number.packed(bound[number.place])
-        for place in known.residents:
-            held.append(args[place])
-            bound[place] = args[place].__metal_memory__()
-        return bound, known, held
+        buffers, arrays = list(args), []
+        for number in call.numbers:
+            buffers[number.place] = number.memory_of(buffers[number.place])
+        for place in call.residents:
+            arrays.append(args[place])
+            buffers[place] = args[place].__metal_memory__()
+        return buffers, call, arrays
 
     def keep(self, args: tuple[Any, ...], options: Mapping[str, Any], grid: Grid, threadgroup: Grid) -> None:
         """Store a call that passed, with its grid and threadgroup."""
         form, slots = _form(args, options), self._slots
         if form is None or len(args) != len(slots) or 0 in grid:
             return
-        given = list(zip(slots, args, strict=True))
+        pairs = list(zip(slots, args, strict=True))
         threads = math.prod(grid)
         numbers, residents = [], []
-        for place, (slot, value) in enumerate(given):
+        for place, (slot, value) in enumerate(pairs):
             if type(value) in _NUMBERS:
                 numbers.append(_Number(place, slot.bind))
             elif not slot.takes_array or value.size > threads * slot.components:
@@ -116,7 +116,7 @@ class KnownCalls:
         if len(self._calls) >= _MOST:
             self._calls.clear()
         waits = len(numbers) + len(residents) < len(args)
-        self._calls[form] = _Known(grid, threadgroup, tuple(numbers), tuple(residents), waits)
+        self._calls[form] = _KnownCall(grid, threadgroup, tuple(numbers), tuple(residents), waits)
 
     def clear(self) -> None:
         """Forget all calls, because a default has changed."""
@@ -128,8 +128,8 @@ def _form(args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...] 
     form: list[Any] = []
     if options:
         form += map(options.get, _SIZES)
-        given = [size if type(size) is tuple else (size,) for size in form if size is not None]
-        if len(given) != len(options) or not all(type(n) is int for size in given for n in size):
+        sizes = [size if type(size) is tuple else (size,) for size in form if size is not None]
+        if len(sizes) != len(options) or not all(type(n) is int for size in sizes for n in size):
             return None
     for a in args:
         kind = type(a)

@@ -19,22 +19,22 @@ __all__ = ["make_outputs", "refuse_options", "refuse_shapes"]
 
 def make_outputs(
     slots: Sequence[Slot],
-    bound: list[Memory | None],
+    buffers: list[Memory | None],
     shape: Shape,
     shapes: Mapping[str, Any],
-    held: tuple[Resident, ...],
+    engine_arrays: tuple[Resident, ...],
 ) -> list[Any]:
     """Allocate the outputs of a call, and bind them.
 
     Parameters
     ----------
     slots : sequence of Slot
-    bound : list
+    buffers : list
         The memory for each slot; a None, for an omitted buffer, is filled in.
     shape : tuple of int
         The shape, in elements, of the outputs that ``shapes`` does not name.
     shapes : mapping of str to shape
-    held : tuple of Resident
+    engine_arrays : tuple of Resident
         The call's arrays on the engine; if there are any, the outputs are such arrays too, except for records.
 
     Returns
@@ -44,24 +44,25 @@ def make_outputs(
     outputs: list[Any] = []
     left_out = []
     for i, slot in enumerate(slots):
-        if bound[i] is None:
+        if buffers[i] is None:
             name = slot.param.name
             left_out.append(name)
-            own = check_shape(slot.kernel, name, shapes[name]) if name in shapes else shape
-            output, bound[i] = _make(slot, own, None if slot.dtype.names else next(iter(held), None))
+            output_shape = check_shape(slot.kernel, name, shapes[name]) if name in shapes else shape
+            neighbour = None if slot.dtype.names else next(iter(engine_arrays), None)
+            output, buffers[i] = _make(slot, output_shape, neighbour)
             outputs.append(output)
     refuse_shapes(slots, shapes, left_out)
     return outputs
 
 
-def _make(slot: Slot, shape: Shape, beside: Resident | None) -> tuple[Any, Memory]:
+def _make(slot: Slot, shape: Shape, neighbour: Resident | None) -> tuple[Any, Memory]:
     """Allocate one output, on another array's engine or in NumPy's memory; return it and its memory."""
-    whole = slot.output_shape(shape)
+    full_shape = slot.output_shape(shape)
     try:
-        if beside is None:
-            made = np.zeros(whole, slot.dtype)
-            return made, made
-        resident = beside.__metal_zeros__(whole, slot.dtype)
+        if neighbour is None:
+            array = np.zeros(full_shape, slot.dtype)
+            return array, array
+        resident = neighbour.__metal_zeros__(full_shape, slot.dtype)
     except (ValueError, MemoryError) as error:
         message = f"{slot.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
         raise ArgumentError(message) from None

@@ -15,7 +15,7 @@ from metalnb.msl.signature import Constant, Reflection, Struct, Type
 
 from .argument_buffers import address
 
-__all__ = ["check_constant", "described", "pack", "scalar", "struct_dtype", "type_dtype"]
+__all__ = ["check_constant", "describe", "pack", "scalar", "struct_dtype", "type_dtype"]
 
 
 def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> tuple[np.dtype[Any], tuple[int, ...]]:
@@ -55,8 +55,8 @@ def check_constant(constant: Constant, value: Any) -> Any:
     layout = layout_of(name)
     if layout is None or not layout.shape:
         return scalar(name, value, label)[()].item()
-    packed = _components(Type(name, layout.size, layout.alignment), layout, value, label)
-    return tuple(packed[: layout.shape[0]].tolist())
+    components = _components(Type(name, layout.size, layout.alignment), layout, value, label)
+    return tuple(components[: layout.shape[0]].tolist())
 
 
 # The largest finite value of each floating type, and the smallest that rounds to infinity.
@@ -78,13 +78,13 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     dtype = numpy_dtype(kind)
     if isinstance(value, np.ndarray):
         if value.ndim:
-            message = f"{label}; got {described(value)}. Pass one number."
+            message = f"{label}; got {describe(value)}. Pass one number."
             raise ArgumentError(message)
         value = value[()]
     if isinstance(value, np.generic) and value.dtype.isbuiltin == 2 and value.dtype.kind in "Vf":
         value = float(value)  # ml_dtypes' real numbers, including bfloat16: each is exactly a float
     if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
-        message = f"{label}; got {described(value)}. Pass {'True or False' if kind == 'bool' else 'one number'}."
+        message = f"{label}; got {describe(value)}. Pass {'True or False' if kind == 'bool' else 'one number'}."
         raise ArgumentError(message)
     if kind == "bool":
         if value not in (0, 1):
@@ -93,22 +93,22 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
         return np.array(bool(value))
     if dtype.kind in "iu":
         return _integer(dtype, value, label)
-    largest, beyond = _LARGEST[kind]
+    largest, overflow = _LARGEST[kind]
     number = value if isinstance(value, int) else float(value)
-    if abs(number) >= beyond and number not in (math.inf, -math.inf):
-        message = f"{label}, which holds -{largest} to {largest}; got {_short(value)}."
+    if abs(number) >= overflow and number not in (math.inf, -math.inf):
+        message = f"{label}, which holds -{largest} to {largest}; got {_short_repr(value)}."
         raise ArgumentError(message)
     return np.array(float(number)).astype(dtype)
 
 
 def _integer(dtype: np.dtype[Any], value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     if isinstance(value, (float, np.floating)) and not float(value).is_integer():
-        message = f"{label}; got {_short(value)}. Pass a whole number."
+        message = f"{label}; got {_short_repr(value)}. Pass a whole number."
         raise ArgumentError(message)
     number = int(value)
     info = np.iinfo(dtype)
     if not info.min <= number <= info.max:
-        message = f"{label}, which holds {info.min} to {info.max}; got {_short(value)}."
+        message = f"{label}, which holds {info.min} to {info.max}; got {_short_repr(value)}."
         raise ArgumentError(message)
     return np.array(number, dtype)
 
@@ -131,8 +131,8 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
         message = f"{label}: metalnb cannot make a '{kind}' from Python."
         raise ArgumentError(message)
     result = np.zeros(kind.extents, struct_dtype(record, reflection))
-    whole = isinstance(value, (np.ndarray, np.void)) and value.dtype == result.dtype
-    if whole and (value.shape == kind.extents if kind.extents else value.size == 1):
+    is_record = isinstance(value, (np.ndarray, np.void)) and value.dtype == result.dtype
+    if is_record and (value.shape == kind.extents if kind.extents else value.size == 1):
         return np.array(value).reshape(kind.extents)
     _fill_all(result, record, value, label, reflection)
     return result
@@ -140,49 +140,49 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
 
 def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     """Pack a vector, a matrix or an array of them from a sequence of components."""
-    wanted = kind.extents + layout.shape
-    given = np.asarray(value, object)  # integers stay integers; `scalar` checks that each is a number
-    if given.shape != wanted:
-        numbers = f"{wanted[0]} numbers" if len(wanted) == 1 else f"numbers of shape {wanted}"
-        message = f"{label}; got {described(value)}. Pass {numbers}."
+    shape = kind.extents + layout.shape
+    numbers_given = np.asarray(value, object)  # integers stay integers; `scalar` checks that each is a number
+    if numbers_given.shape != shape:
+        numbers = f"{shape[0]} numbers" if len(shape) == 1 else f"numbers of shape {shape}"
+        message = f"{label}; got {describe(value)}. Pass {numbers}."
         raise ArgumentError(message)
-    flat = [scalar(layout.scalar, v, label)[()] for v in given.ravel().tolist()]
+    flat = [scalar(layout.scalar, v, label)[()] for v in numbers_given.ravel().tolist()]
     result = np.zeros(kind.extents + layout.stride, layout.dtype)
-    result[tuple(slice(n) for n in wanted)] = np.array(flat, layout.dtype).reshape(wanted)
+    result[tuple(slice(n) for n in shape)] = np.array(flat, layout.dtype).reshape(shape)
     return result
 
 
-def _fill_all(target: Any, record: Struct, value: Any, label: str, reflection: Reflection, at: str = "") -> None:
-    """Fill a record, or an array of records from nested sequences; ``at`` is the index in the array."""
+def _fill_all(target: Any, record: Struct, value: Any, label: str, reflection: Reflection, index: str = "") -> None:
+    """Fill a record, or an array of records from nested sequences; ``index`` is the index in the array."""
     shape = target.shape
-    inner = f"{label}: element {at} is {record.name}{''.join(f'[{n}]' for n in shape)}" if at else label
+    inner = f"{label}: element {index} is {record.name}{''.join(f'[{n}]' for n in shape)}" if index else label
     if not shape:
         _fill(target, record, value, inner, reflection)
         return
     if isinstance(value, np.ndarray) and value.dtype == target.dtype and value.shape == shape:
         target[...] = value
         return
-    if not _several(value) or len(value) != shape[0]:
-        got = f"a {type(value).__name__} of {len(value)}" if isinstance(value, (list, tuple)) else described(value)
+    if not _is_sequence(value) or len(value) != shape[0]:
+        got = f"a {type(value).__name__} of {len(value)}" if isinstance(value, (list, tuple)) else describe(value)
         kinds = "lists" if len(shape) > 1 else "dicts, dataclasses or NumPy records"
         message = f"{inner}; got {got}. Pass a list of {shape[0]} {kinds}."
         raise ArgumentError(message)
-    for i, each in enumerate(value):
-        _fill_all(target[i], record, each, label, reflection, f"{at}[{i}]")
+    for i, item in enumerate(value):
+        _fill_all(target[i], record, item, label, reflection, f"{index}[{i}]")
 
 
 def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Reflection) -> None:
     """Fill a record from a dict, a dataclass, or a NumPy record."""
     names = [f.name for f in record.fields]
-    if record.name.startswith("array<") and _several(value) and getattr(value, "dtype", None) != target.dtype:
+    if record.name.startswith("array<") and _is_sequence(value) and getattr(value, "dtype", None) != target.dtype:
         value = {names[0]: value}  # the elements of an array<T, N> (MSL 2.12)
-    given = _as_mapping(value)
-    if given is None:
+    values = _as_mapping(value)
+    if values is None:
         example = ", ".join(f"'{n}': …" for n in names)
-        message = f"{label}; got {described(value)}. Pass a dict {{{example}}}, a dataclass or a NumPy record."
+        message = f"{label}; got {describe(value)}. Pass a dict {{{example}}}, a dataclass or a NumPy record."
         raise ArgumentError(message)
-    missing = [n for n in names if n not in given]
-    unknown = [str(n) for n in given if n not in names]
+    missing = [n for n in names if n not in values]
+    unknown = [str(n) for n in values if n not in names]
     if missing or unknown:
         are = "fields {} are" if len(missing) > 1 else "field {} is"
         parts = [f"{are.format(', '.join(map(repr, missing)))} missing"] if missing else []
@@ -191,19 +191,19 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
         raise ArgumentError(message)
     for field in record.fields:
         inner = f"{label}: field '{field.name}' is {field.type}"
-        nested = reflection.struct(field.type.name)
-        if nested is not None:
-            _fill_all(target[field.name], nested, given[field.name], inner, reflection)
+        struct = reflection.struct(field.type.name)
+        if struct is not None:
+            _fill_all(target[field.name], struct, values[field.name], inner, reflection)
             continue
         if field.type.name == "pointer":
-            target[field.name] = address(given[field.name], inner)
+            target[field.name] = address(values[field.name], inner)
             continue
-        packed = pack(field.type, given[field.name], inner, reflection)
+        data = pack(field.type, values[field.name], inner, reflection)
         slot = target.dtype.fields[field.name][0].shape
-        target[field.name] = packed[tuple(slice(n) for n in slot)] if slot else packed
+        target[field.name] = data[tuple(slice(n) for n in slot)] if slot else data
 
 
-def _several(value: Any) -> bool:
+def _is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
@@ -219,15 +219,15 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def described(value: Any) -> str:
+def describe(value: Any) -> str:
     """Return a short description of an argument."""
     if isinstance(value, (np.ndarray, np.void)):
         kind = "records" if value.dtype.names else value.dtype
-        masked = "a masked array" if is_masked(value) else "an array"
-        return f"{masked} of {kind}, shape {value.shape}"
-    return "None" if value is None else f"{type(value).__name__} {_short(value)}"
+        kind_of_array = "a masked array" if is_masked(value) else "an array"
+        return f"{kind_of_array} of {kind}, shape {value.shape}"
+    return "None" if value is None else f"{type(value).__name__} {_short_repr(value)}"
 
 
-def _short(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "…"

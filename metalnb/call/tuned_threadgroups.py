@@ -1,6 +1,6 @@
-"""The best threadgroups found by sweeps, kept on disk by the kernel's content and the device.
+"""The best threadgroups that sweeps found, stored on disk for each kernel and device.
 
-A kernel has at most one for each number of dimensions of a grid.
+A kernel has at most one threadgroup for each number of dimensions of a grid.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ _KIND = "tuned"
 
 
 def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
-    """Return the key of a kernel: everything that its program is made from, its name, and the device's."""
+    """Return the key of a kernel's threadgroups: a digest of its program's content, its name and the device's name."""
     return cache.digest(repr(content), kernel, device)
 
 
 def recall(key: str) -> dict[int, Grid]:
     """Return the stored threadgroups, one for each number of dimensions."""
-    kept = cache.store().get(key, _KIND)
-    if kept is None:
+    data = cache.store().get(key, _KIND)
+    if data is None:
         return {}
     try:
-        found = {int(n): tuple(map(int, group)) for n, group in json.loads(kept).items()}
+        groups = {int(n): tuple(map(int, group)) for n, group in json.loads(data).items()}
     except (ValueError, TypeError, AttributeError):
         return {}
-    return {n: (g[0], g[1], g[2]) for n, g in found.items() if len(g) == 3 and min(g) > 0 and _fits(g)}
+    return {n: (g[0], g[1], g[2]) for n, g in groups.items() if len(g) == 3 and min(g) > 0 and _fits(g)}
 
 
 def remember(key: str, grid: Grid, threadgroup: Grid) -> None:
-    """Keep a threadgroup for grids with the same number of dimensions."""
-    _keep(key, {**recall(key), dimensions(grid): threadgroup})
+    """Store a threadgroup for grids with the same number of dimensions."""
+    _store(key, {**recall(key), dimensions(grid): threadgroup})
 
 
 def forget(key: str) -> None:
-    """Restore the defaults."""
-    _keep(key, {})
+    """Restore the default threadgroups."""
+    _store(key, {})
 
 
-def _keep(key: str, groups: Mapping[int, Grid]) -> None:
+def _store(key: str, groups: Mapping[int, Grid]) -> None:
     cache.store().put(key, _KIND, json.dumps({str(n): list(g) for n, g in groups.items()}).encode())
 
 

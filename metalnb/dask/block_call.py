@@ -44,10 +44,10 @@ class BlockCall:
 
     def __call__(self, *blocks: Any) -> Any:
         """Run the kernel on blocks; return its output."""
-        whole = [_contiguous(block) for block in blocks]
-        first = whole[0]
-        chosen = {k: v(first) if callable(v) else v for k, v in {**self.values, **self.options}.items()}
-        return self.kernel(**dict(zip(self.names, whole, strict=True)), **chosen)
+        contiguous = [_contiguous(block) for block in blocks]
+        first = contiguous[0]
+        options = {k: v(first) if callable(v) else v for k, v in {**self.values, **self.options}.items()}
+        return self.kernel(**dict(zip(self.names, contiguous, strict=True)), **options)
 
 
 def _contiguous(block: Any) -> Any:
@@ -61,7 +61,7 @@ def _present(kernel: Kernel) -> list[Param]:
     return [p for p in kernel.signature.buffers if not kernel.unit.is_absent(p)]
 
 
-def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+def named_arguments(kernel: Kernel, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return a call's arguments by the names of their parameters.
 
     Raises
@@ -72,17 +72,17 @@ def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, A
     names = [p.name for p in _present(kernel)]
     if len(args) > len(names):
         raise ArgumentError(f"{kernel.__name__}: {len(args)} arguments for {len(names)} buffers: {', '.join(names)}")
-    given = dict(zip(names, args, strict=False))
-    for name, value in named.items():
+    arguments = dict(zip(names, args, strict=False))
+    for name, value in keywords.items():
         if name not in names:
             raise ArgumentError(f"{kernel.__name__}: no parameter {name!r}; there are: {', '.join(names)}")
-        if name in given:
+        if name in arguments:
             raise ArgumentError(f"{kernel.__name__}: {name!r} is passed twice, by position and by name")
-        given[name] = value
-    return given
+        arguments[name] = value
+    return arguments
 
 
-def output_of(kernel: Kernel, given: Mapping[str, Any]) -> np.dtype[Any]:
+def output_of(kernel: Kernel, arguments: Mapping[str, Any]) -> np.dtype[Any]:
     """Return the dtype of the single buffer that a call leaves out.
 
     Raises
@@ -90,9 +90,9 @@ def output_of(kernel: Kernel, given: Mapping[str, Any]) -> np.dtype[Any]:
     ArgumentError
         If the call leaves out no buffer, or several: a Dask block is one array.
     """
-    left_out = [p for p in _present(kernel) if p.name not in given and p.writable]
+    left_out = [p for p in _present(kernel) if p.name not in arguments and p.writable]
     if len(left_out) != 1:
-        told = ", ".join(p.name for p in left_out) or "none"
+        names = ", ".join(p.name for p in left_out) or "none"
         cure = "Leave out the one buffer that the kernel writes, and pass all others"
-        raise ArgumentError(f"{kernel.__name__}: a block has one output; left out: {told}. {cure}.")
+        raise ArgumentError(f"{kernel.__name__}: a block has one output; left out: {names}. {cure}.")
     return type_dtype(left_out[0].type, kernel.reflection)[0]

@@ -17,7 +17,7 @@ __all__ = ["map_blocks", "map_overlap"]
 _OPTIONS = ("grid", "threadgroup", "shapes", "threadgroup_memory")
 
 
-def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **named: Any) -> da.Array:
+def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) -> da.Array:
     """Run a kernel on each block of Dask's arrays.
 
     Parameters
@@ -51,13 +51,13 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **named: Any) -> 
     >>> mnb.dask.map_blocks(scale, x, a=2.0).compute()
     array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
     """
-    call, arrays, dtype = _prepared(kernel, args, named)
+    call, arrays, dtype = _prepare(kernel, args, keywords)
     options = {} if chunks is None else {"chunks": chunks}
     return da.map_blocks(call, *arrays, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__, **options)
 
 
 def map_overlap(
-    kernel: Kernel, *args: Any, depth: Any = 1, boundary: Any = "nearest", **named: Any,
+    kernel: Kernel, *args: Any, depth: Any = 1, boundary: Any = "nearest", **keywords: Any,
 ) -> da.Array:  # fmt: skip
     """Run a kernel on each block together with its neighbours' edges: stencils and filters.
 
@@ -83,21 +83,21 @@ def map_overlap(
     ------
     ArgumentError
     """
-    call, arrays, dtype = _prepared(kernel, args, named)
+    call, arrays, dtype = _prepare(kernel, args, keywords)
     return da.map_overlap(
         call, *arrays, depth=depth, boundary=boundary, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__,
     )  # fmt: skip
 
 
-def _prepared(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[BlockCall, list[da.Array], Any]:
-    options = {name: named.pop(name) for name in _OPTIONS if name in named}
-    given = named_arguments(kernel, args, named)
-    arrays = {name: value for name, value in given.items() if isinstance(value, da.Array)}
+def _prepare(kernel: Kernel, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[BlockCall, list[da.Array], Any]:
+    options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    arguments = named_arguments(kernel, args, keywords)
+    arrays = {name: value for name, value in arguments.items() if isinstance(value, da.Array)}
     if not arrays:
         message = f"{kernel.__name__}: none of the arguments is an array of Dask's; call the kernel itself."
         raise ArgumentError(message)
-    dtype = output_of(kernel, given)
-    values = {name: value for name, value in given.items() if name not in arrays}
+    dtype = output_of(kernel, arguments)
+    values = {name: value for name, value in arguments.items() if name not in arrays}
     return BlockCall(kernel, tuple(arrays), values, options), [*arrays.values()], dtype
 
 

@@ -44,11 +44,11 @@ def reduce(
         Its blocks are NumPy's if those of ``x`` are.
     """
     host = isinstance(x._meta, np.ndarray)  # noqa: SLF001
-    step, later = (functools.partial(_step, each, host) for each in (op, combine or op))
+    step, combine_step = (functools.partial(_step, function, host) for function in (op, combine or op))
     if dtype is None:
         dtype = np.dtype(str(op(asarray(np.ones(1, x.dtype))).dtype))
     return da.reduction(
-        x, step, later, combine=later, axis=axis, keepdims=keepdims, dtype=dtype, split_every=split_every,
+        x, step, combine_step, combine=combine_step, axis=axis, keepdims=keepdims, dtype=dtype, split_every=split_every,
         concatenate=True, meta=x._meta.astype(dtype), name=getattr(op, "__name__", "reduce"),  # noqa: SLF001
     )  # fmt: skip
 

@@ -80,9 +80,9 @@ class Card:
         facts = []
         if self.threadgroup_bytes:
             facts.append(("threadgroup memory", f"{self.threadgroup_bytes:,} of {self.threadgroup_limit:,} bytes"))
-        most = min(n or _THREADS for n in (self.signature.max_threads, self.threads))
-        if most < _THREADS or self.signature.max_threads:
-            facts.append(("threads in a threadgroup", f"at most {most:,}"))
+        limit = min(n or _THREADS for n in (self.signature.max_threads, self.threads))
+        if limit < _THREADS or self.signature.max_threads:
+            facts.append(("threads in a threadgroup", f"at most {limit:,}"))
         if self.constants:
             facts.append(("function constants", ", ".join(f"{k} = {v!r}" for k, v in self.constants.items())))
         return [*facts, *self.more]
@@ -90,44 +90,44 @@ class Card:
     @property
     def call(self) -> str:
         """A call to start from: arrays by their names, a value for each scalar, and without the returned arrays."""
-        made = ", ".join(p.name for p in self._given if _returned(p))
-        return f"{f'{made} = ' if made else ''}{self.bare_call}"
+        results = ", ".join(p.name for p in self._present_params if _is_returned(p))
+        return f"{f'{results} = ' if results else ''}{self.bare_call}"
 
     @property
-    def _given(self) -> list[Param]:
+    def _present_params(self) -> list[Param]:
         return [p for p in self.signature.buffers if p.name not in self.absent]
 
     @property
     def bare_call(self) -> str:
         """The call alone, without names for its results."""
-        given = self._given
-        arrays = [p for p in given if not p.reference and not (p.writable and p.use == "write")]
-        shown: list[str] = []
-        for i, p in enumerate(p for p in given if not _returned(p)):
+        params = self._present_params
+        arrays = [p for p in params if not p.reference and not (p.writable and p.use == "write")]
+        arguments: list[str] = []
+        for i, p in enumerate(p for p in params if not _is_returned(p)):
             value = p.name if p in arrays or p.writable else _example(p)
             # By position while there is no name and no gap before it.
-            placed = value == p.name and p is given[i] and not any("=" in before for before in shown)
-            shown.append(value if placed else f"{p.name}={value}")
-        shown += [f"grid={grid}" for grid in filter(None, [_grid(self.signature, arrays)])]
+            by_position = value == p.name and p is params[i] and not any("=" in argument for argument in arguments)
+            arguments.append(value if by_position else f"{p.name}={value}")
+        arguments += [f"grid={grid}" for grid in filter(None, [_grid(self.signature, arrays)])]
         memory = ", ".join(f'"{p.name}": 1024' for p in self.signature.threadgroup)
-        shown += [f"threadgroup_memory={{{memory}}}"] if memory else []
-        return f"{self.signature.name}({', '.join(shown)})"
+        arguments += [f"threadgroup_memory={{{memory}}}"] if memory else []
+        return f"{self.signature.name}({', '.join(arguments)})"
 
     def parameters(self) -> list[tuple[str, str, str, str, str]]:
         """Return a row for each parameter: name, MSL type, attribute, access, Python argument."""
         rows = []
         for p in self.signature.params:
             access = "shared" if p.space == "threadgroup" else _ACCESS[p.use or ("update" if p.writable else "read")]
-            gone = p.name in self.absent
-            passed = f"nothing: {p.gate} is false" if gone else _passed(p, self)
-            rows.append((p.name, p.spelling, p.attribute, "–" if gone else access, passed))
+            is_absent = p.name in self.absent
+            argument = f"nothing: {p.gate} is false" if is_absent else _argument_text(p, self)
+            rows.append((p.name, p.spelling, p.attribute, "–" if is_absent else access, argument))
         return rows
 
 
 _ACCESS = {"read": "read", "write": "write", "update": "read, write", "none": "not used"}
 
 
-def _passed(param: Param, card: Card) -> str:
+def _argument_text(param: Param, card: Card) -> str:
     """Return a description of a parameter's Python argument."""
     if param.space == "threadgroup":
         return f"sized by the launch: one {param.type}{'' if param.reference else ' for each thread'}"
@@ -141,11 +141,11 @@ def _passed(param: Param, card: Card) -> str:
     else:
         record = f'array of {card.signature.name}.program.dtype("{param.type.name}")'
         kind = "any array" if param.type.name == "void" else record
-    one = " of one element" if param.reference else tail
-    return kind + one + (", or left out: returned" if param.writable and param.type.name != "void" else "")
+    count_text = " of one element" if param.reference else tail
+    return kind + count_text + (", or left out: returned" if param.writable and param.type.name != "void" else "")
 
 
-def _returned(param: Param) -> bool:
+def _is_returned(param: Param) -> bool:
     return param.writable and not param.reference and param.use == "write" and param.type.name != "void"
 
 
@@ -154,22 +154,22 @@ def _grid(signature: Signature, arrays: Sequence[Param]) -> str:
     width = max((i.width for i in signature.inputs if i.attribute == "thread_position_in_grid"), default=1)
     if width > 1:
         return f"({', '.join(['64'] * width)})"
-    chosen = next((p for p in arrays if p.writable), arrays[0] if arrays else None)
-    if chosen is None:
+    shaping = next((p for p in arrays if p.writable), arrays[0] if arrays else None)
+    if shaping is None:
         return "1024"
-    every = next((p for p in arrays if p.every), chosen)
-    return "" if chosen.every or every is chosen else f"{every.name}.size"
+    indexed = next((p for p in arrays if p.every), shaping)
+    return "" if shaping.every or indexed is shaping else f"{indexed.name}.size"
 
 
 def _example(param: Param) -> str:
     layout, extents = param.type.layout, param.type.extents
     if layout is None:
         return param.name
-    one = "True" if layout.scalar == "bool" else "1" if layout.dtype.kind in "iu" else "1.0"
+    number = "True" if layout.scalar == "bool" else "1" if layout.dtype.kind in "iu" else "1.0"
     shape = (*extents, *layout.shape)
     if len(shape) > 1:
         return f"np.ones({shape})"
-    return f"({', '.join([one] * shape[0])})" if shape else one
+    return f"({', '.join([number] * shape[0])})" if shape else number
 
 
 def _value(param: Param, reflection: Reflection, *, pointers: bool) -> str:
@@ -179,8 +179,8 @@ def _value(param: Param, reflection: Reflection, *, pointers: bool) -> str:
         record = reflection.struct(param.type.name)
         if record and any(f.type.name == "pointer" for f in record.fields):
             names = ", ".join(f.name for f in record.fields)
-            given = f"a dict of {names}; its pointers take mnb.array"
-            return given if pointers else "nothing: it holds pointers; make them parameters"
+            fields_text = f"a dict of {names}; its pointers take mnb.array"
+            return fields_text if pointers else "nothing: it holds pointers; make them parameters"
         fields = ", ".join(f.name for f in record.fields) if record else ""
         return f"dict, dataclass or record: {fields}" if fields else "bytes"
     shape = (*extents, *layout.shape)
@@ -199,7 +199,7 @@ def bundle(cards: Sequence[Card], *, source: bool = True) -> dict[str, str]:
 def cards_text(cards: Sequence[Card]) -> str:
     """Return cards as text for a terminal."""
     if len(cards) > _FULL:
-        return _listed(cards).text()
+        return _table(cards).text()
     return "\n\n".join(map(_text, cards))
 
 
@@ -213,7 +213,7 @@ def cards_html(cards: Sequence[Card], *, source: bool = True) -> str:
     source : bool, optional
         False if the source is shown above them.
     """
-    body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
+    body = _table_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
     return framed(body + (folded(cards[0].source) if source else ""), BUTTONS) if cards else ""
 
 
@@ -246,13 +246,13 @@ def _acts(card: Card) -> str:
     return buttons(name, card.bare_call) if name.isidentifier() and not keyword.iskeyword(name) else ""
 
 
-def _listed(cards: Sequence[Card]) -> Table:
+def _table(cards: Sequence[Card]) -> Table:
     rows = tuple((c.signature.name, ", ".join(p.name for p in c.signature.params), c.summary) for c in cards)
     return Table(("kernel", "arguments", ""), rows, f"{len(cards)} kernels on {cards[0].runs}", code=frozenset({0, 1}))
 
 
-def _listed_html(cards: Sequence[Card]) -> str:
-    table = _listed(cards)
+def _table_html(cards: Sequence[Card]) -> str:
+    table = _table(cards)
     return f'<div class="metalnb-head">{escape(table.caption)}</div>{html_table(table.head, table.rows, table.code)}'
 
 
@@ -262,6 +262,6 @@ def folded(source: str) -> str:
     if not source.strip():
         return ""
     label = f"Metal source, {len(lines):,} line{'' if len(lines) == 1 else 's'}"
-    shown = highlight("\n".join(lines[:_LINES]))
+    code = highlight("\n".join(lines[:_LINES]))
     rest = f"<div>… and {len(lines) - _LINES:,} more lines</div>" if len(lines) > _LINES else ""
-    return f'<details><summary>{label}</summary><pre class="metalnb-code">{shown}</pre>{rest}</details>'
+    return f'<details><summary>{label}</summary><pre class="metalnb-code">{code}</pre>{rest}</details>'

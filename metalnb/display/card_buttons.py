@@ -53,11 +53,11 @@ def step_button(name: str, element: str) -> str:
     return _row(name, f"{name}()", [("Step to it", cell, "step to the statement that wrote it")])
 
 
-def _row(name: str, call: str, acts: Iterable[tuple[str, str, str]]) -> str:
-    made = "".join(
+def _row(name: str, call: str, actions: Iterable[tuple[str, str, str]]) -> str:
+    buttons_html = "".join(
         f'<button type="button" aria-label="{escape(label)}" title="{escape(tip)}" '
         f'data-metalnb-cell="{escape(cell).replace(chr(10), "&#10;")}"></button>'
-        for label, cell, tip in acts
+        for label, cell, tip in actions
     )
-    told = f'data-metalnb-kernel="{escape(name)}" data-metalnb-call="{escape(call)}"'
-    return f'<div class="metalnb-acts" {told}>{made}</div>'
+    data = f'data-metalnb-kernel="{escape(name)}" data-metalnb-call="{escape(call)}"'
+    return f'<div class="metalnb-acts" {data}>{buttons_html}</div>'

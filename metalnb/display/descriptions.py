@@ -13,9 +13,9 @@ from .highlight import highlight
 __all__ = ["bundle"]
 
 
-def bundle(found: Sequence[Description]) -> dict[str, str]:
+def bundle(descriptions: Sequence[Description]) -> dict[str, str]:
     """Return the MIME bundle of the descriptions of a name."""
-    return {"text/plain": "\n\n".join(map(str, found)), "text/html": framed("".join(map(_html, found)))}
+    return {"text/plain": "\n\n".join(map(str, descriptions)), "text/html": framed("".join(map(_html, descriptions)))}
 
 
 def _html(description: Description) -> str:

@@ -20,12 +20,12 @@ def engines_html(engines: Any) -> str:
 
 
 def _table(engines: Any) -> Table:
-    chosen, reason = engines.chosen, engines.reason
-    caption = f"{chosen} is in use: {reason}" if chosen else f"no engine is in use: {reason}"
-    in_use = chosen if chosen in engines else chosen.rpartition(":")[0]  # without the device's index
+    current, reason = engines.chosen, engines.reason
+    caption = f"{current} is in use: {reason}" if current else f"no engine is in use: {reason}"
+    in_use = current if current in engines else current.rpartition(":")[0]  # without the device's index
     rows = []
     for name, status in engines.items():
         state = "in use" if name == in_use else "ready" if status.available else "not here"
-        told = ", ".join(v if v.startswith(what) else f"{what} {v}" for what, v in status.versions)
-        rows.append((name, state, status.device or "–", told or status.reason))
+        versions = ", ".join(v if v.startswith(part) else f"{part} {v}" for part, v in status.versions)
+        rows.append((name, state, status.device or "–", versions or status.reason))
     return Table(("engine", "", "device", "versions, or what is missing"), tuple(rows), caption, code=frozenset({0}))

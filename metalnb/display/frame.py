@@ -27,8 +27,8 @@ def framed(body: str, css: str = "") -> str:
 
 def _token(name: str, theirs: str, ours: str) -> str:
     """Return a CSS rule: the colour of JupyterLab's editor, else one mixed from the text's, readable on any page."""
-    own = f"color-mix(in srgb,{ours} 60%,currentColor)"
-    return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{own})}}"
+    mixed = f"color-mix(in srgb,{ours} 60%,currentColor)"
+    return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{mixed})}}"
 
 
 def mix(percent: int) -> str:

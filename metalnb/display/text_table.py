@@ -80,9 +80,9 @@ class Listing(dict[str, T]):
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozenset[int]) -> str:
     """Return an HTML table; ``code`` has the indices of the columns of code."""
     def cell(i: int, text: str) -> str:
-        shown = wrapping(text)
-        long = ' class="metalnb-long"' if len(text) > _SHORT or "<wbr/>" in shown else ""
-        return f"<td{long} {_LEFT}>{f'<code>{shown}</code>' if i in code and text else shown}</td>"
+        content = wrapping(text)
+        css_class = ' class="metalnb-long"' if len(text) > _SHORT or "<wbr/>" in content else ""
+        return f"<td{css_class} {_LEFT}>{f'<code>{content}</code>' if i in code and text else content}</td>"
 
     top = "".join(f"<th {_LEFT}>{escape(h)}</th>" for h in head)
     body = "".join(f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows)
@@ -91,8 +91,8 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozens
 
 def wrapping(text: str) -> str:
     """Return a text as HTML that may wrap within a long word."""
-    broken = _WORD.sub(lambda word: _PLACE.sub("\0", word[0]), text.replace("\0", " "))
-    return escape(broken).replace("\0", "<wbr/>")
+    marked = _WORD.sub(lambda word: _PLACE.sub("\0", word[0]), text.replace("\0", " "))
+    return escape(marked).replace("\0", "<wbr/>")
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 
-__all__ = ["COLOURS", "INCHES", "INK", "Picture", "cells", "colour", "png", "sheet", "within"]
+__all__ = ["COLOURS", "INCHES", "INK", "Picture", "cells", "check_places", "colour", "png", "sheet"]
 
 INK = "#808488"  # a grey between the text colours of a light and a dark page
 COLOURS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
@@ -41,12 +41,12 @@ class Picture:
         return {"text/plain": self.text, "image/png": self.png}
 
 
-def within(asks: str, size: int, places: Sequence[int]) -> None:
-    """Reject, for the function `asks`, an array that is too long to draw, and places outside it."""
+def check_places(caller: str, size: int, places: Sequence[int]) -> None:
+    """Reject, for the function `caller`, an array that is too long to draw, and places outside it."""
     if not 1 <= size <= _MOST:
-        raise ArgumentError(f"{asks}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
+        raise ArgumentError(f"{caller}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
     if wrong := [place for place in places if not 0 <= place < size]:
-        raise ArgumentError(f"{asks}: element {wrong[0]} is outside the array of {size}.")
+        raise ArgumentError(f"{caller}: element {wrong[0]} is outside the array of {size}.")
 
 
 def colour(number: int) -> str:

@@ -46,25 +46,26 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     step 3 of 4 holds rows 4 to 7, columns 4 to 5 of A and rows 4 to 5, columns 0 to 3 of B
     """
     rows, columns, depth = tile
-    top, left, first = at[0] * rows, at[1] * columns, step * depth
+    top, left_column, first = at[0] * rows, at[1] * columns, step * depth
     if not 1 <= size <= _MOST:
         raise ArgumentError(
             f"tiles: draws matrices of 1 to {_MOST} rows; got {size}. Draw fewer: the pattern is the same."
         )
-    if min(tile) < 1 or min(top, left, first) < 0 or max(top + rows, left + columns, first + depth) > size:
+    ends = (top + rows, left_column + columns, first + depth)
+    if min(tile) < 1 or min(top, left_column, first) < 0 or max(ends) > size:
         raise ArgumentError(f"tiles: tile {tile} at {at}, step {step}, is outside matrices of {size} rows and columns.")
     figure, axes = _sheet(size)
     shift = size + _GAP
     for name, x, y in (("A", 0, shift), ("B", shift, 0), ("C", shift, shift)):
         _matrix(axes, name, x, y, size)
     _part(axes, 0, shift + top, size, rows, COLOURS[4], 0.25)
-    _part(axes, shift + left, 0, columns, size, COLOURS[0], 0.25)
+    _part(axes, shift + left_column, 0, columns, size, COLOURS[0], 0.25)
     _part(axes, first, shift + top, depth, rows, COLOURS[4], 1)
-    _part(axes, shift + left, first, columns, depth, COLOURS[0], 1)
-    _part(axes, shift + left, shift + top, columns, rows, COLOURS[3], 1)
-    down, across, along = _span(top, rows), _span(left, columns), _span(first, depth)
-    held = f"rows {down}, columns {along} of A and rows {along}, columns {across} of B"
-    text = f"makes rows {down}, columns {across} of C\nstep {step + 1} of {size // depth} holds {held}"
+    _part(axes, shift + left_column, first, columns, depth, COLOURS[0], 1)
+    _part(axes, shift + left_column, shift + top, columns, rows, COLOURS[3], 1)
+    row_span, column_span, depth_span = _span(top, rows), _span(left_column, columns), _span(first, depth)
+    operands = f"rows {row_span}, columns {depth_span} of A and rows {depth_span}, columns {column_span} of B"
+    text = f"makes rows {row_span}, columns {column_span} of C\nstep {step + 1} of {size // depth} holds {operands}"
     return Picture(png(figure), text)
 
 

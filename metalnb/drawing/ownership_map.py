@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ArgumentError
-from .canvas import Picture, cells, colour, png, sheet, within
+from .canvas import Picture, cells, check_places, colour, png, sheet
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,11 +43,12 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     table = np.asarray(owners)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "iu":
         raise ArgumentError(f"plane: owners are whole numbers of shape (R, C); got {table.dtype}, shape {table.shape}.")
-    within("plane", table.shape[1], [])
+    check_places("plane", table.shape[1], [])
     labels = np.where(table < 0, "", table.astype(str)).astype(object)
     colours = np.array([[colour(owner) if owner >= 0 else "" for owner in row] for row in table.tolist()], object)
     names = [f"row {r}" for r in range(len(table))]
     figure, axes = sheet(names, table.shape[1], pitch=1)
     cells(axes, colours, labels, pitch=1)
-    lines = [f"{name}: {word}s {' '.join(at or '–' for at in row)}" for name, row in zip(names, labels, strict=True)]
+    rows = zip(names, labels, strict=True)
+    lines = [f"{name}: {word}s {' '.join(label or '–' for label in row)}" for name, row in rows]
     return Picture(png(figure), "\n".join(lines))

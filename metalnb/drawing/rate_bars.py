@@ -46,19 +46,20 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     from matplotlib.figure import Figure
 
     labels = {name: f"{rate(value, unit)}, {percent(value / limit)} of the limit" for name, value in rates.items()}
-    low, right = min(*rates.values(), limit) / 3, 1.2 * max(*rates.values(), limit)
-    marked = max(rates, key=rates.__getitem__) if best else list(rates)[-1]
+    left_end, right_end = min(*rates.values(), limit) / 3, 1.2 * max(*rates.values(), limit)
+    highlighted = max(rates, key=rates.__getitem__) if best else list(rates)[-1]
     figure = Figure(figsize=(8.2, 0.5 + INCHES * len(rates)), layout="constrained")
     axes = figure.subplots()
     for place, (name, value) in enumerate(rates.items()):
-        axes.barh(place, value - low, left=low, height=0.62, color=COLOURS[3 if name == marked else 4])
-        axes.text(right, place, labels[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
+        axes.barh(place, value - left_end, left=left_end, height=0.62, color=COLOURS[3 if name == highlighted else 4])
+        axes.text(right_end, place, labels[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
     axes.axvline(limit, color=INK, linestyle="--", linewidth=1)
-    axes.set(xscale="log", xlim=(low, right * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))
+    axes.set(xscale="log", xlim=(left_end, right_end * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))
     axes.set_yticklabels(list(rates), color=INK, fontsize=9)
     axes.set_xlabel(f"a grid line is ten times the one before; dashed: {rate(limit, unit)}, the limit")
     axes.xaxis.label.set(color=INK, fontsize=9)
-    axes.set_xticks([10.0**e for e in range(floor(log10(low)) + 1, ceil(log10(right)))])  # none beyond the figures
+    exponents = range(floor(log10(left_end)) + 1, ceil(log10(right_end)))  # none beyond the figures
+    axes.set_xticks([10.0**e for e in exponents])
     axes.xaxis.set_major_formatter(lambda value, _place: rate(value, unit))
     axes.tick_params(which="both", colors=INK, length=0, labelsize=9)
     axes.grid(axis="x", which="major", color=INK, alpha=0.25)

@@ -61,7 +61,7 @@ def curves(
     copy: 2.00 µs at 1, 3.00 µs at 1,024
     a launch: 2.00 µs
     """
-    roofs, named = dict(limits or {}), dict(marks or {})
+    roofs, mark_places = dict(limits or {}), dict(marks or {})
     numbers = [v for line in lines.values() for v in chain.from_iterable(line.items())]
     if not numbers or min(numbers) <= 0:
         raise ArgumentError(f"curves: needs points, with numbers above 0; got {dict(lines)}.")
@@ -73,16 +73,16 @@ def curves(
     for style, (name, roof) in zip(_DASHES * len(roofs), roofs.items(), strict=False):
         points = roof if isinstance(roof, Mapping) else {places[0]: roof, places[-1]: roof}
         axes.plot(*zip(*sorted(points.items()), strict=True), color=INK, linestyle=style, linewidth=1.2, label=name)
-    for name, place in named.items():
+    for name, place in mark_places.items():
         axes.axvline(place, color=INK, linestyle=":", linewidth=1, alpha=0.8)
-        above = axes.get_xaxis_transform()
-        axes.text(place, 1.0, name, color=INK, fontsize=8, ha="center", va="bottom", transform=above)
+        transform = axes.get_xaxis_transform()
+        axes.text(place, 1.0, name, color=INK, fontsize=8, ha="center", va="bottom", transform=transform)
     axes.set_xticks(places[:: -(-len(places) // _LABELS)])
     axes.yaxis.set_major_locator(_grid([*(y for line in lines.values() for y in line.values())]))
     axes.minorticks_off()
     if len(lines) + len(roofs) > 1:
         figure.legend(loc="outside upper center", ncols=3, frameon=False, labelcolor=INK, fontsize=9)
-    return Picture(png(figure), "\n".join(_told(lines, roofs, named, unit, sizes=sizes)))
+    return Picture(png(figure), "\n".join(_describe_curves(lines, roofs, mark_places, unit, sizes=sizes)))
 
 
 _SHADES = (COLOURS[4], COLOURS[3], COLOURS[0], COLOURS[2], COLOURS[1])
@@ -110,19 +110,19 @@ def _grid(figures: list[float]) -> Any:
     """Place the grid lines at the powers of ten; if there are few, at 2 and 5 times them too."""
     from matplotlib.ticker import LogLocator
 
-    few = math.log10(max(figures) / min(figures)) < _FEW
-    return LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,))
+    is_narrow = math.log10(max(figures) / min(figures)) < _FEW
+    return LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,))
 
 
-def _told(lines: Any, limits: Any, marks: Any, unit: str, *, sizes: bool) -> list[str]:
+def _describe_curves(lines: Any, limits: Any, marks: Any, unit: str, *, sizes: bool) -> list[str]:
     """Describe the picture."""
 
     def series(points: Mapping[float, float]) -> str:
         return ", ".join(f"{_figure(y, unit)} at {_place(x, sizes=sizes)}" for x, y in sorted(points.items()))
 
-    every = {**lines, **limits}
-    shown = [f"{name}: {series(v) if isinstance(v, Mapping) else _figure(v, unit)}" for name, v in every.items()]
-    return shown + [f"{name}: at {_place(x, sizes=sizes)}" for name, x in marks.items()]
+    curves = {**lines, **limits}
+    text = [f"{name}: {series(v) if isinstance(v, Mapping) else _figure(v, unit)}" for name, v in curves.items()]
+    return text + [f"{name}: at {_place(x, sizes=sizes)}" for name, x in marks.items()]
 
 
 def _figure(value: float, unit: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .canvas import Picture, cells, colour, png, sheet, within
+from .canvas import Picture, cells, check_places, colour, png, sheet
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,7 +53,7 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
         raise ArgumentError(message)
     threads, steps = table.shape
     count = int(table.max()) + 1 if size is None else size
-    within("reads", count, table.ravel().tolist())
+    check_places("reads", count, table.ravel().tolist())
     colours = np.full((steps, count), "", dtype=object)
     labels = np.full((steps, count), "", dtype=object)
     for step, row in enumerate(table.T):
@@ -62,8 +62,8 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
     names = [f"{loop} = {s}" if loop else f"step {s + 1}" for s in range(steps)]
     figure, axes = sheet(names, count, pitch=1)
     cells(axes, colours, labels, pitch=1)
-    who = f"{word}s 0 to {threads - 1}"
-    lines = [f"{name}: {who} read elements {_words(row)}" for name, row in zip(names, table.T, strict=True)]
+    thread_names = f"{word}s 0 to {threads - 1}"
+    lines = [f"{name}: {thread_names} read elements {_words(row)}" for name, row in zip(names, table.T, strict=True)]
     return Picture(png(figure), "\n".join(lines))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .canvas import INK, Picture, cells, colour, png, sheet, within
+from .canvas import INK, Picture, cells, check_places, colour, png, sheet
 
 __all__ = ["tree"]
 
@@ -38,18 +38,18 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     round 1: threads 0 1 work, in 1 of 2 SIMD-groups
     round 2: threads 0 work, in 1 of 2 SIMD-groups
     """
-    done = [list(pairs) for pairs in rounds]
-    within("tree", size, [place for pairs in done for pair in pairs for place in pair])
+    round_pairs = [list(pairs) for pairs in rounds]
+    check_places("tree", size, [place for pairs in round_pairs for pair in pairs for place in pair])
     groups = -(-size // simd)
-    text, colours = [], np.full((len(done) + 1, size), "", dtype=object)
+    text, colours = [], np.full((len(round_pairs) + 1, size), "", dtype=object)
     colours[0] = [colour(t // simd) for t in range(size)]
-    for number, pairs in enumerate(done, 1):
+    for number, pairs in enumerate(round_pairs, 1):
         threads = sorted(t for t, _ in pairs)
         colours[number, threads] = [colour(t // simd) for t in threads]
         awake = len({t // simd for t in threads})
         text.append(f"round {number}: threads {' '.join(map(str, threads))} work, in {awake} of {groups} SIMD-groups")
-    figure, axes = sheet(["before", *(f"round {n}" for n in range(1, len(done) + 1))], size, pitch=1.6)
-    for row, pairs in enumerate(done):
+    figure, axes = sheet(["before", *(f"round {n}" for n in range(1, len(round_pairs) + 1))], size, pitch=1.6)
+    for row, pairs in enumerate(round_pairs):
         for target, source in pairs:
             for place in (target, source):
                 axes.plot((place, target), (1.6 * row + 0.42, 1.6 * (row + 1) - 0.42), color=INK, linewidth=1)

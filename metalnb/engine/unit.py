@@ -11,7 +11,7 @@ from typing import Any
 
 from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.signature import Constant, Param, Signature
-from metalnb.msl.text.conditions import evaluated
+from metalnb.msl.text.conditions import evaluate
 from metalnb.msl.text.scanned_cell import MAIN, Cell
 from metalnb.msl.text.unused_functions import without_unused
 
@@ -77,7 +77,7 @@ class Unit:
         if not param.gate:
             return False
         values = {c.name: None for c in self.undefined} | {c.name: v for c, v in self.constants.items()}
-        return not evaluated(param.condition or param.gate, values)
+        return not evaluate(param.condition or param.gate, values)
 
 
 def literal(kind: str, value: Any) -> str:

@@ -7,13 +7,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..arrays.array import Array
-from ..arrays.convert import asarray, on
-from ..arrays.promotion import common, floating
+from ..arrays.convert import asarray, check_engine
+from ..arrays.promotion import floating_dtype, promote
 from ..library_kernels.launching.copying import as_array
 
 __all__ = [
-    "EighResult", "LUResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh", "eigvalsh", "inv",
-    "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "EighResult", "LUResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh", "eigvalsh",
+    "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 Host = np.ndarray[Any, Any]
@@ -56,19 +56,20 @@ class LUResult(NamedTuple):
     U: Array
 
 
-def _matrix(who: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
+def _matrix(caller: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
     """Return a matrix, or a stack of them, on the host in float32, and the original."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
-        wanted = "square matrices (…, M, M)" if square else "matrices (…, M, N)"
-        raise ValueError(f"linalg.{who}: needs {wanted}; got shape {x.shape}.")
+        rule = "square matrices (…, M, M)" if square else "matrices (…, M, N)"
+        raise ValueError(f"linalg.{caller}: needs {rule}; got shape {x.shape}.")
     return x.read().astype(np.float32, copy=False), x
 
 
-def _given_back(found: Any, x: Array, dtype: Any = None) -> Array:
+def _to_engine(result: Any, x: Array, dtype: Any = None) -> Array:
     """Return LAPACK's result on the engine and in the dtype of its argument."""
-    wanted = floating(x.dtype) if dtype is None else dtype
-    return asarray(np.ascontiguousarray(found).reshape(np.shape(found)).astype(wanted, copy=False), device=x.device)
+    target_dtype = floating_dtype(x.dtype) if dtype is None else dtype
+    host = np.ascontiguousarray(result).reshape(np.shape(result))
+    return asarray(host.astype(target_dtype, copy=False), device=x.device)
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
@@ -86,20 +87,20 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
         If one is not positive definite.
     """
     host, x = _matrix("cholesky", x, square=True)
-    made = np.linalg.cholesky(host)
-    return _given_back(np.swapaxes(made, -1, -2) if upper else made, x)
+    lower = np.linalg.cholesky(host)
+    return _to_engine(np.swapaxes(lower, -1, -2) if upper else lower, x)
 
 
 def det(x: Array, /) -> Array:
     """Return the determinants of square matrices (…, M, M)."""
     host, x = _matrix("det", x, square=True)
-    return _given_back(np.linalg.det(host), x)
+    return _to_engine(np.linalg.det(host), x)
 
 
 def slogdet(x: Array, /) -> SlogdetResult:
     """Return the signs of determinants of square matrices (…, M, M), and the logarithms of their absolute values."""
     host, x = _matrix("slogdet", x, square=True)
-    return SlogdetResult(*(_given_back(part, x) for part in np.linalg.slogdet(host)))
+    return SlogdetResult(*(_to_engine(part, x) for part in np.linalg.slogdet(host)))
 
 
 def eigh(x: Array, /) -> EighResult:
@@ -111,13 +112,13 @@ def eigh(x: Array, /) -> EighResult:
         If the computation does not converge.
     """
     host, x = _matrix("eigh", x, square=True)
-    return EighResult(*(_given_back(part, x) for part in np.linalg.eigh(host)))
+    return EighResult(*(_to_engine(part, x) for part in np.linalg.eigh(host)))
 
 
 def eigvalsh(x: Array, /) -> Array:
     """Return the eigenvalues of symmetric matrices in increasing order; as `eigh`."""
     host, x = _matrix("eigvalsh", x, square=True)
-    return _given_back(np.linalg.eigvalsh(host), x)
+    return _to_engine(np.linalg.eigvalsh(host), x)
 
 
 def inv(x: Array, /) -> Array:
@@ -129,14 +130,14 @@ def inv(x: Array, /) -> Array:
         If a matrix has no inverse.
     """
     host, x = _matrix("inv", x, square=True)
-    return _given_back(np.linalg.inv(host), x)
+    return _to_engine(np.linalg.inv(host), x)
 
 
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Return the pseudoinverses of matrices (…, M, N); singular values up to rtol times the largest count as 0."""
     host, x = _matrix("pinv", x)
-    least = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else _host(rtol)
-    return _given_back(np.linalg.pinv(host, rcond=least), x)
+    tolerance = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else _host(rtol)
+    return _to_engine(np.linalg.pinv(host, rcond=tolerance), x)
 
 
 def _host(x: Any) -> Any:
@@ -147,9 +148,9 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Return how many singular values of matrices (…, M, N) are larger than rtol times the largest: int64."""
     host, x = _matrix("matrix_rank", x)
     values = np.linalg.svd(host, compute_uv=False)
-    least = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else np.asarray(_host(rtol))[..., None]
-    most = np.max(values, axis=-1, keepdims=True, initial=0)
-    return _given_back(np.count_nonzero(values > most * least, axis=-1), x, np.int64)
+    tolerance = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else np.asarray(_host(rtol))[..., None]
+    largest = np.max(values, axis=-1, keepdims=True, initial=0)
+    return _to_engine(np.count_nonzero(values > largest * tolerance, axis=-1), x, np.int64)
 
 
 def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
@@ -164,7 +165,7 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
     if mode not in {"reduced", "complete"}:
         raise ValueError(f"linalg.qr: mode is 'reduced' or 'complete'; got {mode!r}.")
     host, x = _matrix("qr", x)
-    return QRResult(*(_given_back(part, x) for part in np.linalg.qr(host, mode)))
+    return QRResult(*(_to_engine(part, x) for part in np.linalg.qr(host, mode)))
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
@@ -182,13 +183,13 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
         If the computation does not converge.
     """
     host, x = _matrix("svd", x)
-    return SVDResult(*(_given_back(part, x) for part in np.linalg.svd(host, full_matrices)))
+    return SVDResult(*(_to_engine(part, x) for part in np.linalg.svd(host, full_matrices)))
 
 
 def svdvals(x: Array, /) -> Array:
     """Return the singular values of matrices (…, M, N) in decreasing order."""
     host, x = _matrix("svdvals", x)
-    return _given_back(np.linalg.svd(host, compute_uv=False), x)
+    return _to_engine(np.linalg.svd(host, compute_uv=False), x)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -206,12 +207,12 @@ def solve(x1: Array, x2: Array, /) -> Array:
     """
     host, a = _matrix("solve", x1, square=True)
     b = as_array("solve", x2)
-    on(a.engine, "linalg.solve", b)
+    check_engine(a.engine, "linalg.solve", b)
     if not b.ndim or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
         raise ValueError(f"linalg.solve: x2 must be ({a.shape[-1]},) or (…, {a.shape[-1]}, K); got {b.shape}.")
-    right = b.read().astype(np.float32, copy=False)
-    found = np.linalg.solve(host, right[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(host, right)
-    return _given_back(found, a, common(floating(a.dtype), floating(b.dtype), "linalg.solve"))
+    right_side = b.read().astype(np.float32, copy=False)
+    solution = np.linalg.solve(host, right_side[:, None])[..., 0] if b.ndim == 1 else np.linalg.solve(host, right_side)
+    return _to_engine(solution, a, promote(floating_dtype(a.dtype), floating_dtype(b.dtype), "linalg.solve"))
 
 
 def lstsq(x1: Array, x2: Array, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:
@@ -226,9 +227,9 @@ def lstsq(x1: Array, x2: Array, /, *, rcond: float | None = None) -> tuple[Array
     """
     host, a = _matrix("lstsq", x1)
     b = as_array("lstsq", x2)
-    on(a.engine, "linalg.lstsq", b)
-    found, left, rank, values = np.linalg.lstsq(host, b.read().astype(np.float32, copy=False), rcond)
-    return _given_back(found, a), _given_back(left, a), int(rank), _given_back(values, a)
+    check_engine(a.engine, "linalg.lstsq", b)
+    solution, residuals, rank, values = np.linalg.lstsq(host, b.read().astype(np.float32, copy=False), rcond)
+    return _to_engine(solution, a), _to_engine(residuals, a), int(rank), _to_engine(values, a)
 
 
 def lu(x: Array, /) -> LUResult:
@@ -244,4 +245,4 @@ def lu(x: Array, /) -> LUResult:
     except ImportError as error:
         raise ImportError("linalg.lu needs SciPy: pip install 'metalnb[linalg]'") from error
     host, x = _matrix("lu", x)
-    return LUResult(*(_given_back(part, x) for part in factorized(host)))
+    return LUResult(*(_to_engine(part, x) for part in factorized(host)))

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ..arrays.array import Array
-from ..arrays.convert import asarray, on
-from ..arrays.promotion import common, floating
+from ..arrays.convert import asarray, check_engine
+from ..arrays.promotion import floating_dtype, promote
 from ..library_kernels.elementwise.by_name import BY_NAME
-from ..library_kernels.launching.copying import as_array, converted, copied
+from ..library_kernels.launching.copying import as_array, contiguous_copy, convert
 from ..library_kernels.linear_algebra.matrix_products import matmul
 from ..library_kernels.norms import vector_norms
 from ..library_kernels.planning.axes import axes_of, axis_of
@@ -42,16 +42,16 @@ def matrix_power(x: Array, n: int, /) -> Array:
     if power < 0:
         x, power = inv(x), -power
     if power == 0:
-        one = asarray(np.eye(x.shape[-1], dtype=np.float32), device=x.device).astype(x.dtype)
-        return copied(broadcast_to(one, x.shape))
-    made: Array | None = None
+        identity = asarray(np.eye(x.shape[-1], dtype=np.float32), device=x.device).astype(x.dtype)
+        return contiguous_copy(broadcast_to(identity, x.shape))
+    product: Array | None = None
     while power:
         if power & 1:
-            made = x if made is None else matmul(made, x)
+            product = x if product is None else matmul(product, x)
         power >>= 1
         if power:
             x = matmul(x, x)
-    return made.copy() if made is x else made  # type: ignore[return-value]
+    return product.copy() if product is x else product  # type: ignore[return-value]
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] = "fro") -> Array:
@@ -75,20 +75,20 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fr
     x = as_array("matrix_norm", x)
     if x.ndim < 2:
         raise ValueError(f"linalg.matrix_norm: needs matrices (…, M, N); got shape {x.shape}.")
-    x = converted(x, floating(x.dtype))
+    x = convert(x, floating_dtype(x.dtype))
     if ord == "fro":
-        made: Any = vector_norms.vector_norm(x, axis=(-2, -1))
+        norms: Any = vector_norms.vector_norm(x, axis=(-2, -1))
     elif ord in {"nuc", 2, -2}:
         values = svdvals(x)
         fold = {"nuc": basic_reductions.sum, 2: basic_reductions.max, -2: basic_reductions.min}[ord]
-        made = fold(values, axis=-1)
+        norms = fold(values, axis=-1)
     elif ord in {1, -1, math.inf, -math.inf}:
         sums = basic_reductions.sum(_ABS(x), axis=-2 if abs(ord) == 1 else -1)
-        made = (basic_reductions.max if ord > 0 else basic_reductions.min)(sums, axis=-1)
+        norms = (basic_reductions.max if ord > 0 else basic_reductions.min)(sums, axis=-1)
     else:
         raise ValueError(f"linalg.matrix_norm: ord is 'fro', 'nuc', ±1, ±2 or ±inf; got {ord!r}.")
-    found: Array = made.reshape((*x.shape[:-2], 1, 1)) if keepdims else made
-    return found
+    result: Array = norms.reshape((*x.shape[:-2], 1, 1)) if keepdims else norms
+    return result
 
 
 def norm(x: Array, ord: float | Literal["fro", "nuc"] | None = None, axis: Any = None, keepdims: bool = False) -> Array:
@@ -98,16 +98,16 @@ def norm(x: Array, ord: float | Literal["fro", "nuc"] | None = None, axis: Any =
     """
     x = as_array("norm", x)
     if ord is None:
-        made: Array = vector_norms.vector_norm(x, axis=axis, keepdims=keepdims)
-        return made
+        norms: Array = vector_norms.vector_norm(x, axis=axis, keepdims=keepdims)
+        return norms
     axes = axes_of("linalg.norm", axis, x.ndim)
     if len(axes) == 1:
         row: Array = vector_norms.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
         return row
     if len(axes) != 2:
         raise ValueError(f"linalg.norm: with an ord, it is over one axis or two; got {len(axes)}.")
-    found = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
-    return found.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape))) if keepdims else found
+    norms = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
+    return norms.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape))) if keepdims else norms
 
 
 def cond(x: Array, p: float | Literal["fro", "nuc"] | None = None, /) -> Array:
@@ -130,16 +130,16 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
         If the axis has another length.
     """
     a, b = as_array("cross", x1), as_array("cross", x2)
-    on(a.engine, "linalg.cross", b)
-    dtype = common(a.dtype, b.dtype, "linalg.cross")
+    check_engine(a.engine, "linalg.cross", b)
+    dtype = promote(a.dtype, b.dtype, "linalg.cross")
     if a.shape[axis_of("linalg.cross", axis, a.ndim)] != 3 or b.shape[axis_of("linalg.cross", axis, b.ndim)] != 3:
         raise ValueError(f"linalg.cross: axis {axis} must have length 3; got shapes {a.shape} and {b.shape}.")
     shape = broadcast("linalg.cross", [a.shape, b.shape])
-    first, second = (moveaxis(broadcast_to(converted(x, dtype), shape), axis, -1) for x in (a, b))
+    first, second = (moveaxis(broadcast_to(convert(x, dtype), shape), axis, -1) for x in (a, b))
     multiply, subtract = BY_NAME["multiply"], BY_NAME["subtract"]
     parts = [
         subtract(multiply(first[..., i], second[..., j]), multiply(first[..., j], second[..., i]))
         for i, j in ((1, 2), (2, 0), (0, 1))
     ]
-    made: Array = stack(parts, axis=axis)
-    return made
+    result: Array = stack(parts, axis=axis)
+    return result

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from metalnb.errors import MetalnbError
 
-__all__ = ["Code", "error", "failed"]
+__all__ = ["Code", "error", "error_of"]
 
 
 class error(MetalnbError):  # noqa: N801  (metalcompute's name)
@@ -56,6 +56,6 @@ _TEXTS = {
 }
 
 
-def failed(code: Code) -> error:
+def error_of(code: Code) -> error:
     """Return the error for a return code."""
     return error(_TEXTS[code])

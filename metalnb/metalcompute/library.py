@@ -12,12 +12,12 @@ from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.analysis.reflect import reflect
 from metalnb.msl.analysis.rules import no_kernel
-from metalnb.msl.language.versions import newer, words
+from metalnb.msl.language.versions import newer_words, words
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Param, Reflection
 from metalnb.msl.text.scanned_cell import Cell
 
-from .codes import Code, error, failed
+from .codes import Code, error, error_of
 from .memory import Buffer
 
 __all__ = ["Library", "PipelineFunction", "engine"]
@@ -38,7 +38,7 @@ def engine() -> Any:
     try:
         return named("cpu")
     except EngineUnavailable as reason:
-        raise failed(Code.CANNOT_CREATE_DEVICE) from reason
+        raise error_of(Code.CANNOT_CREATE_DEVICE) from reason
 
 
 class Library:
@@ -71,36 +71,38 @@ class Library:
         constants = self.reflection.constants
         unit = Unit(signature, self.cell, undefined=constants, version=_MSL, checked=CHECKED)
         uses = words(self.cell)
-        return PipelineFunction(unit, specialised=not any(uses.count(c.name) > 1 for c in constants))
+        return PipelineFunction(unit, is_specialised=not any(uses.count(c.name) > 1 for c in constants))
 
 
 def _front_end(source: str) -> tuple[Cell, Reflection]:
     cell = scan(source, "program_source")
-    found = newer(cell, _MSL)
-    if found:
-        raise CompileError([Diagnostic(d.line, d.column, _undeclared(word), d.text, d.file) for word, _, d in found])
-    made = cell.instantiations
+    problem_words = newer_words(cell, _MSL)
+    if problem_words:
+        raise CompileError([
+            Diagnostic(d.line, d.column, _undeclared_text(word), d.text, d.file) for word, _, d in problem_words
+        ])  # fmt: skip
+    instances = cell.instantiations
     if cell.expands:
         from metalnb.engine.clang.driver import expand
 
-        made = instantiations(expand(cell, {}, _MSL))
+        instances = instantiations(expand(cell, {}, _MSL))
     try:
-        return cell, reflect(cell, {}, made, _MSL)
-    except CompileError as refused:
-        if refused.diagnostics != (no_kernel(cell),):  # a library may be empty
+        return cell, reflect(cell, {}, instances, _MSL)
+    except CompileError as failure:
+        if failure.diagnostics != (no_kernel(cell),):  # a library may be empty
             raise
         return cell, Reflection(())
 
 
-def _undeclared(word: str) -> str:
+def _undeclared_text(word: str) -> str:
     is_function = word.endswith("_explicit") or "shuffle" in word
     return f"use of undeclared identifier '{word}'" if is_function else f"unknown type name '{word}'"
 
 
-def _compiler_error(refused: CompileError) -> error:
+def _compiler_error(failure: CompileError) -> error:
     """Write diagnostics as Apple's compiler does: ``program_source:LINE:COLUMN: error: …``, the line and a caret."""
     lines = []
-    for d in refused.diagnostics:
+    for d in failure.diagnostics:
         indent = "".join("\t" if c == "\t" else " " for c in d.text[: d.column - 1])
         lines += [f"program_source:{d.line}:{d.column}: {d.severity}: {d.message}", d.text, f"{indent}^"]
     return error("\n".join([*lines, ""]))
@@ -112,19 +114,19 @@ class PipelineFunction:
     Parameters
     ----------
     unit : Unit
-    specialised : bool
+    is_specialised : bool
         False if it needs function constants, which metalcompute cannot set.
     """
 
-    def __init__(self, unit: Unit, *, specialised: bool) -> None:
+    def __init__(self, unit: Unit, *, is_specialised: bool) -> None:
         self.unit = unit
-        self.specialised = specialised
+        self.is_specialised = is_specialised
         self._engine = engine()
-        if specialised:
+        if is_specialised:
             try:
                 self._binary = compiled(self._engine, unit)
-            except CompileError as refused:
-                raise _compiler_error(refused) from None
+            except CompileError as failure:
+                raise _compiler_error(failure) from None
 
     def dispatch(self, count: int, buffers: Sequence[Buffer]) -> Ticket | None:
         """Start whole threadgroups for ``count`` threads; None if there is nothing to wait for.
@@ -134,8 +136,8 @@ class PipelineFunction:
         error
         """
         signature = self.unit.signature
-        if not self.specialised or self._binary.threadgroup_bytes > self._engine.caps.threadgroup_memory:
-            raise failed(Code.CANNOT_CREATE_PIPELINE_STATE)
+        if not self.is_specialised or self._binary.threadgroup_bytes > self._engine.caps.threadgroup_memory:
+            raise error_of(Code.CANNOT_CREATE_PIPELINE_STATE)
         self._check_defined()
         # metalcompute.swift, mc_sw_run_open: w = threadExecutionWidth, h = maxTotalThreadsPerThreadgroup / w
         group = (signature.max_threads or _MOST) // _SIMD * _SIMD
@@ -151,9 +153,9 @@ class PipelineFunction:
         ticket: Ticket = self._engine.launch(self._binary, arguments, (groups * group, 1, 1), (group, 1, 1))
         return ticket
 
-    def _warn(self, param: Param, given: int) -> None:
+    def _warn(self, param: Param, count: int) -> None:
         label = f"kernel '{self.unit.signature.name}' has an argument '{param.name}' {param.attribute}"
-        message = f"{label}, but got {given} buffers: it does not run, and metalcompute would not say so"
+        message = f"{label}, but got {count} buffers: it does not run, and metalcompute would not say so"
         warnings.warn(message, RuntimeWarning, stacklevel=6)
 
     def _check_defined(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from .codes import Code, failed
+from .codes import Code, error_of
 
 __all__ = ["PADDING", "Buffer"]
 
@@ -42,35 +42,35 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
             If Metal cannot make such a buffer: for 0 bytes, or for more than the machine has.
         """
         if nbytes < 1:  # metalcompute.swift, mc_sw_buf_open: makeBuffer returns nil
-            raise failed(Code.COULD_NOT_MAKE_BUFFER)
+            raise error_of(Code.COULD_NOT_MAKE_BUFFER)
         try:  # pages of zeros, allocated on first access
             pages = mmap.mmap(-1, nbytes + PADDING)
         except (ValueError, OverflowError, OSError):
-            raise failed(Code.COULD_NOT_MAKE_BUFFER) from None
-        made = super().__new__(cls, nbytes, np.uint8, buffer=pages)
-        made.memory = np.frombuffer(pages, np.uint8)
-        return made
+            raise error_of(Code.COULD_NOT_MAKE_BUFFER) from None
+        buffer = super().__new__(cls, nbytes, np.uint8, buffer=pages)
+        buffer.memory = np.frombuffer(pages, np.uint8)
+        return buffer
 
     @classmethod
-    def holding(cls, given: Any) -> Self:
+    def holding(cls, contents: Any) -> Self:
         """Make a buffer from what ``dev.buffer`` takes: a Python buffer, copied, or a number of bytes.
 
         A Python buffer wins over a number; a number is whatever ``int()`` takes, so "12" is 12 bytes
         (metalcompute.c, Buffer_init).
         """
         try:
-            view = memoryview(given)
+            view = memoryview(contents)
             contiguous = view.c_contiguous
         except TypeError:
             contiguous = False
         if contiguous:
-            made = cls(view.nbytes)
-            made.memory[: view.nbytes] = _bytes_of(view)
-            return made
+            buffer = cls(view.nbytes)
+            buffer.memory[: view.nbytes] = _bytes_of(view)
+            return buffer
         try:
-            nbytes = int(given)
+            nbytes = int(contents)
         except (TypeError, ValueError):
-            raise failed(Code.UNSUPPORTED_INPUT_FORMAT) from None
+            raise error_of(Code.UNSUPPORTED_INPUT_FORMAT) from None
         return cls(nbytes)
 
     def __str__(self) -> str:

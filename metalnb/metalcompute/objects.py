@@ -9,11 +9,11 @@ import sys
 import weakref
 from typing import Any, ClassVar, NamedTuple
 
-from .codes import Code, failed
+from .codes import Code, error_of
 from .library import Library, PipelineFunction, engine
 from .memory import Buffer
 
-__all__ = ["Device", "chosen", "get_devices"]
+__all__ = ["Device", "device_engine", "get_devices"]
 
 
 class metalcompute_device(NamedTuple):  # noqa: N801  (metalcompute.c, define_device_info_type)
@@ -31,7 +31,7 @@ def get_devices(*_: Any) -> tuple[metalcompute_device, ...]:
     return (metalcompute_device(engine().caps.device, memory, 0, hasUnifiedMemory=True),)
 
 
-def chosen(args: tuple[Any, ...], what: str) -> Any:
+def device_engine(args: tuple[Any, ...], what: str) -> Any:
     """Return the device with an index; a negative one means the default. There is only one device.
 
     Raises
@@ -46,7 +46,7 @@ def chosen(args: tuple[Any, ...], what: str) -> Any:
     except TypeError as reason:
         raise SystemError(f"{what} returned a result with an exception set") from reason
     if index >= 1:
-        raise failed(Code.CANNOT_CREATE_DEVICE)
+        raise error_of(Code.CANNOT_CREATE_DEVICE)
     return engine()
 
 
@@ -65,7 +65,7 @@ class Device:
     """
 
     def __init__(self, *args: Any, **_: Any) -> None:
-        self._name = chosen(args, "<class 'metalcompute.Device'>").caps.device
+        self._name = device_engine(args, "<class 'metalcompute.Device'>").caps.device
 
     def __str__(self) -> str:
         return f"metalcompute.Device({self._name})"
@@ -80,9 +80,9 @@ class Device:
         """
         return Kernel(program)
 
-    def buffer(self, given: Any, /) -> Buffer:
+    def buffer(self, contents: Any, /) -> Buffer:
         """Make a buffer: a number of zero bytes, or a copy of a Python buffer."""
-        return Buffer.holding(given)
+        return Buffer.holding(contents)
 
 
 class Kernel:
@@ -106,10 +106,10 @@ class Kernel:
         """
         if not isinstance(name, str):
             raise TypeError(f"argument 2 must be str, not {type(name).__name__}")
-        found = self._library.function(name)
-        if found is None:
-            raise failed(Code.FUNCTION_NOT_FOUND)
-        return Function(found)
+        function = self._library.function(name)
+        if function is None:
+            raise error_of(Code.FUNCTION_NOT_FOUND)
+        return Function(function)
 
 
 class Function:
@@ -124,7 +124,7 @@ class Function:
     def __call__(self, *args: Any, **_: Any) -> Run:
         # metalcompute.c, Run_init: the number of arguments is checked first, then the count, then each buffer.
         if len(args) < 2:
-            raise failed(Code.BUFFER_NOT_FOUND)
+            raise error_of(Code.BUFFER_NOT_FOUND)
         count = _count(args[0])
         buffers = [a if type(a) is Buffer else Buffer.holding(a) for a in args[1:]]
         return Run(self._function, count, buffers)
@@ -134,7 +134,7 @@ def _count(first: Any) -> int:
     """Read the thread count: any number, truncated (metalcompute.c: PyNumber_Check, PyNumber_Long)."""
     a_number = any(hasattr(first, word) for word in ("__index__", "__int__", "__float__", "__complex__"))
     if type(first) is Buffer or not a_number:
-        raise failed(Code.COUNT_NOT_GIVEN)
+        raise error_of(Code.COUNT_NOT_GIVEN)
     try:
         return int(first)
     except (TypeError, ValueError) as reason:  # metalcompute.c continues, and CPython finds the error at the end

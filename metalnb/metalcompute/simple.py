@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .codes import Code, failed
+from .codes import Code, error_of
 from .library import Library, PipelineFunction
 from .memory import Buffer
-from .objects import chosen
+from .objects import device_engine
 
 __all__ = ["compile", "init", "release", "rerun", "run"]
 
@@ -31,7 +31,7 @@ _state = _State()
 
 def init(*args: Any) -> None:
     """Open a device, by index or the default one."""
-    chosen(args, "<built-in function init>")
+    device_engine(args, "<built-in function init>")
     _state.device = True
     _state.computes = False
 
@@ -51,16 +51,16 @@ def compile(program: str, function_name: str, /) -> None:
         If the program does not compile, with the compiler's message, or has no such function.
     """
     if not _state.device:
-        raise failed(Code.NOT_READY_TO_COMPILE)
-    found = Library(program).function(function_name)
-    if found is None:
-        raise failed(Code.FAILED_TO_FIND_FUNCTION)
-    _state.function = found
+        raise error_of(Code.NOT_READY_TO_COMPILE)
+    function = Library(program).function(function_name)
+    if function is None:
+        raise error_of(Code.FAILED_TO_FIND_FUNCTION)
+    _state.function = function
     _state.computes = True
     _state.buffers = None  # metalcompute.swift, mc_sw_compile: readyToRun = false
 
 
-def run(given: Any, result: Any, count: int, /) -> None:
+def run(contents: Any, result: Any, count: int, /) -> None:
     """Run the function on a copy of an input, and copy its output out. Both are buffers of float (f) or byte (B).
 
     Raises
@@ -68,20 +68,20 @@ def run(given: Any, result: Any, count: int, /) -> None:
     error
     """
     count = operator.index(count)
-    source = _view(given, Code.UNSUPPORTED_INPUT_FORMAT)
+    source = _view(contents, Code.UNSUPPORTED_INPUT_FORMAT)
     target = _view(result, Code.UNSUPPORTED_OUTPUT_FORMAT)
     if target.readonly:
-        raise failed(Code.UNSUPPORTED_OUTPUT_FORMAT)
+        raise error_of(Code.UNSUPPORTED_OUTPUT_FORMAT)
     # metalcompute.c, mc_py_1_run: the output's format is checked last, and its error is the one reported
     for view, code in ((target, Code.UNSUPPORTED_OUTPUT_FORMAT), (source, Code.UNSUPPORTED_INPUT_FORMAT)):
         if view.format not in {"f", "B"}:
-            raise failed(code)
+            raise error_of(code)
     if not _state.computes:
-        raise failed(Code.NOT_READY_TO_COMPUTE)
+        raise error_of(Code.NOT_READY_TO_COMPUTE)
     if source.nbytes == 0:
-        raise failed(Code.FAILED_TO_MAKE_INPUT_BUFFER)
+        raise error_of(Code.FAILED_TO_MAKE_INPUT_BUFFER)
     if target.nbytes == 0:
-        raise failed(Code.FAILED_TO_MAKE_OUTPUT_BUFFER)
+        raise error_of(Code.FAILED_TO_MAKE_OUTPUT_BUFFER)
     _state.buffers = (Buffer.holding(source), Buffer(target.nbytes))
     _run(count)
     np.ndarray(target.nbytes, np.uint8, buffer=target)[:] = _state.buffers[1].memory[: target.nbytes]
@@ -94,17 +94,17 @@ def rerun(count: int, /) -> None:
 
 def _run(count: int) -> None:
     if _state.buffers is None or _state.function is None:
-        raise failed(Code.NOT_READY_TO_RUN)
+        raise error_of(Code.NOT_READY_TO_RUN)
     ticket = _state.function.dispatch(count, _state.buffers)
     if ticket is not None:
         ticket.wait()
 
 
-def _view(given: Any, code: Code) -> memoryview:
+def _view(contents: Any, code: Code) -> memoryview:
     try:
-        view = memoryview(given)
+        view = memoryview(contents)
     except TypeError:
-        raise failed(code) from None
+        raise error_of(code) from None
     if not view.c_contiguous:
-        raise failed(code)
+        raise error_of(code)
     return view

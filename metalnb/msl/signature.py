@@ -165,7 +165,7 @@ class Constant:
     optional: bool = False
 
 
-def selected(function: str, kind: str) -> str:
+def function_expression(function: str, kind: str) -> str:
     """Return the expression for a function; with a type, for the overload of that type."""
     return f"static_cast<{kind.replace('(', '(&)(', 1)}>({function})" if kind else function
 
@@ -216,7 +216,7 @@ class Signature:
     @property
     def callee(self) -> str:
         """The expression that names the function unambiguously."""
-        return selected(self.function, self.type)
+        return function_expression(self.function, self.type)
 
     @property
     def buffers(self) -> tuple[Param, ...]:
@@ -257,8 +257,8 @@ class Reflection:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form that `from_json` reads."""
-        found: dict[str, Any] = _plain(self)
-        return found
+        values: dict[str, Any] = _plain(self)
+        return values
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Reflection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from metalnb.display import nbytes
-from metalnb.timing.units import percent, threads, times, trimmed
+from metalnb.timing.units import percent, threads, times, trim_grid
 
 from .cost_findings import findings
 from .cost_records import LineCost
@@ -29,7 +29,7 @@ def profile_text(profile: Profile) -> str:
 
 def head_of(profile: Profile) -> str:
     """Return a sentence about what was counted."""
-    grid, group = threads(trimmed(profile.grid)), threads(trimmed(profile.threadgroup))
+    grid, group = threads(trim_grid(profile.grid)), threads(trim_grid(profile.threadgroup))
     whole = profile.sampled == profile.groups
     if profile.groups == 1:
         ran = "its one threadgroup counted"

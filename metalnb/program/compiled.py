@@ -17,14 +17,14 @@ from metalnb.call.packing import struct_dtype
 from metalnb.display import bundle, cards_html
 from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import ArgumentError
-from metalnb.library_includes import bundled
+from metalnb.library_includes import bundle_files
 from metalnb.msl.language.versions import read as read_version
 from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
 
 from .front_end import read
 from .printing_check import refuse_unseen_prints
-from .recipe import Recipe, decoded, header_name, text
+from .recipe import Recipe, check_text, decode, header_name
 
 __all__ = ["Math", "Program", "compile", "from_recipe", "load", "program_of", "recipe_of"]
 
@@ -160,14 +160,14 @@ class Program(Mapping[str, Kernel]):
         KeyError
             If no kernel parameter uses a struct of that name.
         """
-        found = self.reflection.struct(struct)
-        if found is None:
+        record = self.reflection.struct(struct)
+        if record is None:
             names = ", ".join(s.name for s in self.reflection.structs) or "none"
             message = f"no struct {struct!r} among the kernels' parameters; there are: {names}"
             raise KeyError(message)
-        return struct_dtype(found, self.reflection)
+        return struct_dtype(record, self.reflection)
 
-    def lowered(self, name: str) -> str:
+    def lowered_text(self, name: str) -> str:
         """Return the text passed to the engine's compiler for a kernel."""
         return self.engine.text(self[name].unit)
 
@@ -259,25 +259,25 @@ def recipe_of(
         except ValueError as error:
             message = f"compile: {error}"
             raise ArgumentError(message) from None
-    source = text(source, name)
-    texts = {header_name(n): text(t, n) for n, t in (headers or {}).items()}
-    texts = {**bundled((source, *texts.values())), **texts}
-    chosen = engines.named(engine)
-    return Recipe(source, constants or {}, math, texts, chosen.name, name, msl, checked).within(chosen.caps.msl)
+    source = check_text(source, name)
+    texts = {header_name(n): check_text(t, n) for n, t in (headers or {}).items()}
+    texts = {**bundle_files((source, *texts.values())), **texts}
+    target = engines.named(engine)
+    return Recipe(source, constants or {}, math, texts, target.name, name, msl, checked).within(target.caps.msl)
 
 
 def program_of(recipe: Recipe) -> Program:
     """Return the program of a recipe; compile it if this is its first use."""
-    chosen = engines.named(recipe.engine)
+    target = engines.named(recipe.engine)
     key = recipe.key
     with _lock:
-        known = _programs.get(key)
-        if known is not None:
+        cached = _programs.get(key)
+        if cached is not None:
             _programs.move_to_end(key)
-            return known
-    reflection, units = read(recipe, chosen.expect)
-    refuse_unseen_prints(units, chosen)
-    program = Program(recipe, reflection, units, chosen)
+            return cached
+    reflection, units = read(recipe, target.expect)
+    refuse_unseen_prints(units, target)
+    program = Program(recipe, reflection, units, target)
     warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)
@@ -298,12 +298,12 @@ def load(path: str | Path, name: str | None = None, **options: Any) -> Program |
         As for `compile`.
     """
     path = Path(path)
-    source = decoded(path.read_bytes(), path.name)
+    source = decode(path.read_bytes(), path.name)
     program = compile(source, **{"name": path.name, **options})
     return program if name is None else program[name]
 
 
 def from_recipe(recipe: Recipe) -> Program:
     """Compile a recipe that may come from another process or engine."""
-    given = recipe.source, recipe.constants, recipe.math, recipe.headers, recipe.engine, recipe.name, recipe.msl
-    return program_of(recipe_of(*given, recipe.checked).of_library(recipe.own))
+    arguments = recipe.source, recipe.constants, recipe.math, recipe.headers, recipe.engine, recipe.name, recipe.msl
+    return program_of(recipe_of(*arguments, recipe.checked).of_library(recipe.own))

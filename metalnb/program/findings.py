@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from metalnb.errors import CompileError, Diagnostic
 from metalnb.msl.text.scanned_cell import MAIN
 
-from .front_end import declared
+from .front_end import reflect_again
 from .recipe import Recipe
 
 __all__ = ["findings"]
@@ -35,7 +35,7 @@ def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple
     if name != MAIN:
         recipe = Recipe(_INCLUDING.format(name), {}, "fast", {**headers, name: source}, "", MAIN)
     try:
-        found = declared(recipe).cautions
+        diagnostics = reflect_again(recipe).cautions
     except CompileError as error:
-        found = error.diagnostics
-    return tuple(each for each in found if each.file == name)
+        diagnostics = error.diagnostics
+    return tuple(diagnostic for diagnostic in diagnostics if diagnostic.file == name)

@@ -28,9 +28,9 @@ def refuse_unseen_prints(units: Mapping[str, Unit], engine: Engine) -> None:
         return
     unit = next(iter(units.values()))
     for cell in (unit.cell, *unit.headers.values()):
-        for at, word in _printing(cell.edited.text):
+        for offset, word in _printing(cell.edited.text):
             if word == _OWN or not engine.caps.prints:
-                line = cell.edited.text.count("\n", 0, at) + 1
+                line = cell.edited.text.count("\n", 0, offset) + 1
                 raise CompileError([Diagnostic(
                     line, 1, f"the engine '{engine.name}' cannot show what a kernel prints", cell.edited.line(line),
                     cell.name, "run it on the engine 'cpu': mnb.use(\"cpu\"), or %%metal --engine cpu",

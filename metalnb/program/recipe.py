@@ -11,7 +11,7 @@ from metalnb.msl.language.versions import DEFAULT, Version, read
 from metalnb.msl.text.includes import is_header
 from metalnb.msl.text.scanned_cell import MAIN
 
-__all__ = ["Recipe", "decoded", "header_name", "text"]
+__all__ = ["Recipe", "check_text", "decode", "header_name"]
 
 
 class Recipe:
@@ -74,20 +74,20 @@ class Recipe:
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:
         """Return the recipe with different values for some of its function constants."""
         values = {**self.constants, **constants}
-        given = self.source, values, self.math, self.headers, self.engine, self.name, self.msl, self.checked
-        return Recipe(*given).of_library(self.own)
+        arguments = self.source, values, self.math, self.headers, self.engine, self.name, self.msl, self.checked
+        return Recipe(*arguments).of_library(self.own)
 
     def on(self, engine: str) -> Recipe:
         """Return the recipe for another engine."""
-        given = self.source, self.constants, self.math, self.headers, engine, self.name, self.msl, self.checked
-        return Recipe(*given).of_library(self.own)
+        arguments = self.source, self.constants, self.math, self.headers, engine, self.name, self.msl, self.checked
+        return Recipe(*arguments).of_library(self.own)
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = self.headers, self.engine, self.name, self.msl, self.checked
         return Recipe, (self.source, self.constants, self.math, *rest), (None, {"own": self.own})
 
 
-def decoded(data: bytes, name: str) -> str:
+def decode(data: bytes, name: str) -> str:
     """Read a file's bytes as text.
 
     Raises
@@ -103,8 +103,8 @@ def decoded(data: bytes, name: str) -> str:
         column = len(data[begin:start].decode("utf-8")) + 1
         text = data[begin:].split(b"\n", 1)[0].decode("utf-8", "replace")
         message = f"the file is not UTF-8: byte 0x{data[start]:02x}"
-        found = Diagnostic(data.count(b"\n", 0, start) + 1, column, message, text, name, "save it as UTF-8")
-        raise CompileError([found]) from None
+        diagnostic = Diagnostic(data.count(b"\n", 0, start) + 1, column, message, text, name, "save it as UTF-8")
+        raise CompileError([diagnostic]) from None
 
 
 _HEADER = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
@@ -120,14 +120,14 @@ def header_name(name: str) -> str:
     if isinstance(name, str):
         name = re.sub(r"^(?:\.\.?/)+", "", name)
     if name == MAIN or is_header(name):
-        whose = "one of MSL's own headers" if name != MAIN else "the cell itself"
-        raise ArgumentError(f"headers: {name!r} is the name of {whose}. Choose another name.")
+        owner = "one of MSL's own headers" if name != MAIN else "the cell itself"
+        raise ArgumentError(f"headers: {name!r} is the name of {owner}. Choose another name.")
     if not _HEADER.fullmatch(str(name)):
         raise ArgumentError(f"headers: a name has letters, digits and '_', '-', '.', '/' for folders; got {name!r}.")
     return name
 
 
-def text(source: Any, name: str) -> str:
+def check_text(source: Any, name: str) -> str:
     """Check a text.
 
     Raises
@@ -145,7 +145,7 @@ def text(source: Any, name: str) -> str:
     except UnicodeEncodeError as error:
         line = source.count("\n", 0, error.start) + 1
         column = error.start - (source.rfind("\n", 0, error.start) + 1) + 1
-        shown = source.split("\n")[line - 1].encode("utf-8", "replace").decode()
+        line_text = source.split("\n")[line - 1].encode("utf-8", "replace").decode()
         message = "the text is not valid Unicode: a lone surrogate"
-        raise CompileError([Diagnostic(line, column, message, shown, name, "save it as UTF-8")]) from None
+        raise CompileError([Diagnostic(line, column, message, line_text, name, "save it as UTF-8")]) from None
     return source

@@ -80,10 +80,10 @@ def show(kernel: Kernel) -> AccessDiagram:
 
 def hint(name: str | int) -> str:
     """Return the next hint of a puzzle; after the last one, the first again."""
-    asked = puzzle(name)
-    at = _asked.get(asked.name, 0)
-    _asked[asked.name] = at + 1
-    return asked.hints[at % len(asked.hints)]
+    chosen = puzzle(name)
+    count = _asked.get(chosen.name, 0)
+    _asked[chosen.name] = count + 1
+    return chosen.hints[count % len(chosen.hints)]
 
 
 def solution(name: str | int) -> Source:
@@ -91,7 +91,7 @@ def solution(name: str | int) -> Source:
     return Source((Path(__file__).parent / "solutions" / f"{puzzle(name).name}.metal").read_text("utf-8"))
 
 
-def _puzzle_of(kernel: Any, who: str) -> Puzzle:
+def _puzzle_of(kernel: Any, caller: str) -> Puzzle:
     if not isinstance(kernel, Kernel):
-        raise ArgumentError(f"{who}: needs a kernel; got {type(kernel).__name__}. Run the %%metal cell first.")
+        raise ArgumentError(f"{caller}: needs a kernel; got {type(kernel).__name__}. Run the %%metal cell first.")
     return puzzle(kernel.signature.name)

@@ -53,31 +53,31 @@ def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
     inputs = puzzle.given(np.random.default_rng(0), puzzle.shown)
     out = np.zeros(np.asarray(puzzle.spec(**inputs)).shape, puzzle.dtype)
     arguments = {**inputs, puzzle.out: out}
-    named = {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
+    named_inputs = {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
     launch = puzzle.launch(puzzle.shown)
-    seen = watch(kernel.rehearse(**named, **launch))
-    arrays = {k: v for k, v in named.items() if isinstance(v, np.ndarray)}
-    return AccessDiagram(_svg(puzzle, arrays, seen, launch), _words(puzzle, seen, launch))
+    report = watch(kernel.rehearse(**named_inputs, **launch))
+    arrays = {k: v for k, v in named_inputs.items() if isinstance(v, np.ndarray)}
+    return AccessDiagram(_svg(puzzle, arrays, report, launch), _words(puzzle, report, launch))
 
 
-def _words(puzzle: Puzzle, seen: Validation, launch: Any) -> str:
+def _words(puzzle: Puzzle, report: Validation, launch: Any) -> str:
     lines = [f"{puzzle.name} at size {puzzle.shown}:"]
-    threads = sorted({e.thread for e in seen.events})
+    threads = sorted({e.thread for e in report.events})
     for thread in threads[:16]:
-        own = sorted({(e.written, e.buffer, e.index) for e in seen.events if e.thread == thread})
-        reads, writes = (", ".join(f"{b}[{i}]" for w, b, i in own if w is written) for written in (False, True))
-        beyond = " (beyond the end)" if any(e.beyond for e in seen.events if e.thread == thread) else ""
-        lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}{beyond}")
+        accesses = sorted({(e.written, e.buffer, e.index) for e in report.events if e.thread == thread})
+        reads, writes = (", ".join(f"{b}[{i}]" for w, b, i in accesses if w is is_write) for is_write in (False, True))
+        note = " (beyond the end)" if any(e.beyond for e in report.events if e.thread == thread) else ""
+        lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}{note}")
     if len(threads) > 16:
         lines.append(f"  … and {len(threads) - 16} more threads")
     idle = sorted({*range(int(np.prod(launch["grid"])))} - {*threads})
     if idle:
-        some = ", ".join(map(str, idle[:16])) + (", …" if len(idle) > 16 else "")
-        lines.append(f"  thread{'s' * (len(idle) > 1)} {some}: nothing")
+        idle_names = ", ".join(map(str, idle[:16])) + (", …" if len(idle) > 16 else "")
+        lines.append(f"  thread{'s' * (len(idle) > 1)} {idle_names}: nothing")
     return "\n".join(lines)
 
 
-def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], seen: Validation, launch: Any) -> str:
+def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], report: Validation, launch: Any) -> str:
     inputs = [n for n in arrays if n != puzzle.out]
     count = int(np.prod(launch["grid"]))
     group = int(np.prod(launch.get("threadgroup", count)))
@@ -87,15 +87,15 @@ def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], seen: Validati
     height = rows[puzzle.out] + 46
     spans = {name: _cells(a.size, a.shape) for name, a in arrays.items()}
     threads = _cells(count, (count,))
-    parts = [_lines(seen.events, spans, threads, rows, middle)]
-    touched = {(e.buffer, e.index) for e in seen.events}
+    parts = [_lines(report.events, spans, threads, rows, middle)]
+    accessed = {(e.buffer, e.index) for e in report.events}
     for name, y in rows.items():
         parts.append(_label(name, y))
-        parts += [_cell(x, y, w, lit=(name, i) in touched) for i, (x, w) in enumerate(spans[name])]
+        parts += [_cell(x, y, w, accessed=(name, i) in accessed) for i, (x, w) in enumerate(spans[name])]
     parts.append(_label("threads", middle))
-    colour = _grid_groups(launch, count, group)
+    colour = _group_colours(launch, count, group)
     parts += [_thread(x, middle, w, colour(i), i) for i, (x, w) in enumerate(threads)]
-    parts += [_stray(e, spans, rows) for e in seen.events if e.beyond]
+    parts += [_stray_cell(e, spans, rows) for e in report.events if e.beyond]
     style = "font:11px ui-monospace,SFMono-Regular,Menlo,monospace;max-width:100%;height:auto;color:inherit"
     body = "".join(dict.fromkeys(parts))
     title = f"<title>{escape(puzzle.title)}: what each thread reads and writes</title>"
@@ -114,40 +114,40 @@ def _cells(count: int, shape: tuple[int, ...]) -> list[tuple[float, float]]:
     return [(_LEFT + i * width + 6 * (i // columns), width) for i in range(count)]
 
 
-def _grid_groups(launch: Any, count: int, group: int) -> Any:
+def _group_colours(launch: Any, count: int, group: int) -> Any:
     """Return a function from a thread to its threadgroup's colour."""
     grid = launch["grid"]
     size = launch.get("threadgroup")
     if isinstance(grid, tuple) and isinstance(size, tuple):
-        across = -(-grid[0] // size[0])
-        return lambda i: _GROUPS[((i // grid[0]) // size[1] * across + (i % grid[0]) // size[0]) % len(_GROUPS)]
+        groups_per_row = -(-grid[0] // size[0])
+        return lambda i: _GROUPS[((i // grid[0]) // size[1] * groups_per_row + (i % grid[0]) // size[0]) % len(_GROUPS)]
     return lambda i: _GROUPS[(i // max(group, 1)) % len(_GROUPS)] if count else _GROUPS[0]
 
 
 def _lines(
     events: list[Event], spans: dict[str, Any], threads: list[tuple[float, float]], rows: dict[str, int], middle: int
 ) -> str:
-    drawn = []
+    paths = []
     faint = 0.75 if len(events) < 120 else 0.35
-    once = dict.fromkeys((e.buffer, e.index, e.thread, e.written, e.beyond) for e in events)
-    for buffer, index, thread, written, beyond in once:
-        x, w = _beyond(index, spans[buffer]) if beyond else spans[buffer][index]
+    distinct = dict.fromkeys((e.buffer, e.index, e.thread, e.written, e.beyond) for e in events)
+    for buffer, index, thread, written, beyond in distinct:
+        x, w = _place_beyond(index, spans[buffer]) if beyond else spans[buffer][index]
         tx, tw = threads[min(thread, len(threads) - 1)]
         y = rows[buffer]
-        above = y < middle
-        start = (x + w / 2, y + 18 if above else y)
-        end = (tx + tw / 2, middle if above else middle + 18)
+        is_above = y < middle
+        start = (x + w / 2, y + 18 if is_above else y)
+        end = (tx + tw / 2, middle if is_above else middle + 18)
         bend = (start[1] + end[1]) / 2
         colour = _WRONG if beyond else _WRITE if written else _READ
-        drawn.append(
+        paths.append(
             f'<path d="M{start[0]:.1f} {start[1]}C{start[0]:.1f} {bend:.1f} {end[0]:.1f} {bend:.1f} '
             f'{end[0]:.1f} {end[1]}" fill="none" stroke="{colour}" stroke-opacity="{faint}"/>'
         )
-    return "".join(drawn)
+    return "".join(paths)
 
 
-def _cell(x: float, y: int, width: float, *, lit: bool) -> str:
-    fill = f'fill="{_READ}" fill-opacity=".16"' if lit else 'fill="currentColor" fill-opacity=".04"'
+def _cell(x: float, y: int, width: float, *, accessed: bool) -> str:
+    fill = f'fill="{_READ}" fill-opacity=".16"' if accessed else 'fill="currentColor" fill-opacity=".04"'
     return (
         f'<rect x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="2" {fill} '
         'stroke="currentColor" stroke-opacity=".35"/>'
@@ -164,16 +164,16 @@ def _thread(x: float, y: int, width: float, colour: str, index: int) -> str:
     )
 
 
-def _stray(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
+def _stray_cell(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
     """Mark an access beyond the array, where the element would be, as far as there is room."""
-    x, width = _beyond(event.index, spans[event.buffer])
+    x, width = _place_beyond(event.index, spans[event.buffer])
     y = rows[event.buffer]
     box = f'x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="2"'
     look = f'fill="{_WRONG}" fill-opacity=".25" stroke="{_WRONG}" stroke-dasharray="3 2"'
     return f"<g><title>{event.buffer}[{event.index}]</title><rect {box} {look}/></g>"
 
 
-def _beyond(index: int, cells: list[tuple[float, float]]) -> tuple[float, float]:
+def _place_beyond(index: int, cells: list[tuple[float, float]]) -> tuple[float, float]:
     """Return where an element beyond an array is drawn: after its last one, or before its first; and its width."""
     (first, width), (last, _) = cells[0], cells[-1]
     width = max(width, 10.0)

@@ -15,7 +15,7 @@ from metalnb.profiling.profile_call import profile
 from metalnb.validation import Event, Validation, sentence, watch
 
 from .puzzle import Case, Puzzle
-from .simdgroup_order import turned
+from .simdgroup_order import reverse_simdgroups
 
 __all__ = ["Verdict", "check_kernel"]
 
@@ -58,20 +58,20 @@ class Verdict:
 def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Verdict:
     """Run a kernel on the puzzle's sizes with new random inputs; stop at the first wrong result."""
     rng = np.random.default_rng(seed)
-    drawn = [Case("", n, puzzle.given(rng, n)) for n in puzzle.sizes]
-    for case in (*drawn, *puzzle.cases):
+    random_cases = [Case("", n, puzzle.given(rng, n)) for n in puzzle.sizes]
+    for case in (*random_cases, *puzzle.cases):
         try:
-            wrong = _trial(puzzle, kernel, case.inputs, case.n)
+            problem = _check_size(puzzle, kernel, case.inputs, case.n)
         except MetalnbError as error:
-            wrong = str(error)
-        if wrong:
-            return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
-    wrong = _other_order(puzzle, kernel, case)
-    if wrong:
-        return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
-    dear = _too_dear(puzzle, kernel, drawn[-1])
-    if dear:
-        return Verdict(puzzle.name, passed=False, message=f"{_size(drawn[-1])}: right, but {dear}")
+            problem = str(error)
+        if problem:
+            return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {problem}")
+    problem = _check_other_order(puzzle, kernel, case)
+    if problem:
+        return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {problem}")
+    excess = _check_budgets(puzzle, kernel, random_cases[-1])
+    if excess:
+        return Verdict(puzzle.name, passed=False, message=f"{_size(random_cases[-1])}: right, but {excess}")
     message = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
     if puzzle.cases:
         message += f", and {len(puzzle.cases)} awkward case{'s' if len(puzzle.cases) > 1 else ''}"
@@ -80,33 +80,33 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
     return Verdict(puzzle.name, passed=True, message=f"{message}.")
 
 
-def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
+def _check_other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
     """Return the error that shows when the only threadgroup's SIMD-groups run in reverse order; empty if none does."""
     launch = puzzle.launch(case.n)
     threads = launch.get("threadgroup")
-    twin = turned(kernel, threads) if isinstance(threads, int) and launch["grid"] == threads else None
+    twin = reverse_simdgroups(kernel, threads) if isinstance(threads, int) and launch["grid"] == threads else None
     if twin is None:
         return ""
-    right = np.asarray(puzzle.spec(**case.inputs))
-    wrong = _compare(puzzle, _guarded(twin, puzzle, case.inputs, right.shape, launch)[0], right, [])
-    if not wrong:
+    expected = np.asarray(puzzle.spec(**case.inputs))
+    problem = _compare(puzzle, _run_guarded(twin, puzzle, case.inputs, expected.shape, launch)[0], expected, [])
+    if not problem:
         return ""
     return (
-        f"right here by luck. With its SIMD-groups run in another order, {wrong}\n"
+        f"right here by luck. With its SIMD-groups run in another order, {problem}\n"
         "Only barriers determine that order. Which one is missing?"
     )
 
 
-def _too_dear(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
+def _check_budgets(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
     """Return what a correct kernel does too often, according to its profile; empty if it stays within its budget."""
     if not puzzle.budgets:
         return ""
     out = np.zeros(np.shape(puzzle.spec(**case.inputs)), puzzle.dtype)
     try:
-        counted = profile(kernel, **_named(kernel, {**case.inputs, puzzle.out: out}), **puzzle.launch(case.n))
+        counts = profile(kernel, **_arguments(kernel, {**case.inputs, puzzle.out: out}), **puzzle.launch(case.n))
     except (CompileError, EngineUnavailable):  # a right kernel that cannot be profiled here
         return ""
-    return next(filter(None, (budget(counted) for budget in puzzle.budgets)), "")
+    return next(filter(None, (budget(counts) for budget in puzzle.budgets)), "")
 
 
 def _size(case: Case) -> str:
@@ -116,33 +116,33 @@ def _size(case: Case) -> str:
     return f"{message}, {case.description}" if case.description else message
 
 
-def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
+def _check_size(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
     """Return the error at one size; empty if there is none."""
-    right = np.asarray(puzzle.spec(**inputs))
+    expected = np.asarray(puzzle.spec(**inputs))
     missing = [p.name for p in kernel.signature.buffers if p.name not in inputs and p.name != puzzle.out]
     if missing:
         names = ", ".join([*inputs, puzzle.out])
         message = f"the kernel has a parameter {missing[0]!r}, but the puzzle gives {names}."
         return f"{message} Keep the head of the starter cell."
     launch = puzzle.launch(n)
-    out = _between_guards(right.shape, puzzle)[1]
-    seen = _watched(kernel.rehearse(**_named(kernel, {**inputs, puzzle.out: out}), **launch))
-    if seen is not None and seen.beyond:
-        return _beyond(seen.beyond[0], {**inputs, puzzle.out: out}, launch)
-    made, spoiled = _guarded(kernel, puzzle, inputs, right.shape, launch)
-    if spoiled:
-        return spoiled
-    wrong = _compare(puzzle, made, right, seen.events if seen is not None else [])
-    faults = [f for f in seen.findings if f.is_fault] if seen is not None else []
-    told = [wrong] if wrong else []
-    if faults and "which write is last depends on chance" not in wrong:
-        told.append(sentence(faults[0]))
+    out = _between_guards(expected.shape, puzzle)[1]
+    report = _watch(kernel.rehearse(**_arguments(kernel, {**inputs, puzzle.out: out}), **launch))
+    if report is not None and report.beyond:
+        return _out_of_bounds(report.beyond[0], {**inputs, puzzle.out: out}, launch)
+    actual, damage = _run_guarded(kernel, puzzle, inputs, expected.shape, launch)
+    if damage:
+        return damage
+    problem = _compare(puzzle, actual, expected, report.events if report is not None else [])
+    faults = [f for f in report.findings if f.is_fault] if report is not None else []
+    messages = [problem] if problem else []
+    if faults and "which write is last depends on chance" not in problem:
+        messages.append(sentence(faults[0]))
         if faults[0].kind == "never written" and faults[0].index is not None:  # an element of threadgroup memory
-            told.append("Does a thread store it? Do all wait at a barrier before they read?")
-    return "\n".join(told)
+            messages.append("Does a thread store it? Do all wait at a barrier before they read?")
+    return "\n".join(messages)
 
 
-def _watched(dispatch: Dispatch) -> Validation | None:
+def _watch(dispatch: Dispatch) -> Validation | None:
     """Run a call in the validated build; None if that cannot be done."""
     try:
         return watch(dispatch)
@@ -150,7 +150,7 @@ def _watched(dispatch: Dispatch) -> Validation | None:
         return None
 
 
-def _named(kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
+def _arguments(kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
     return {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
 
 
@@ -166,14 +166,14 @@ def _between_guards(shape: tuple[int, ...], puzzle: Puzzle) -> tuple[np.ndarray[
     return memory, memory[_GUARD : _GUARD + count].reshape(shape)
 
 
-def _beyond(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) -> str:
+def _out_of_bounds(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) -> str:
     size = arrays[event.buffer].size
-    deed = "writes" if event.written else "reads"
+    verb = "writes" if event.written else "reads"
     place = "before the start" if event.index < 0 else "beyond the end"
     if event.index >= _WRAPPED:
         place = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
-        f"thread {event.thread} {deed} {event.buffer}[{event.index}], {place}: {event.buffer} has {_count(size)}. "
+        f"thread {event.thread} {verb} {event.buffer}[{event.index}], {place}: {event.buffer} has {_count(size)}. "
         f"{_threads(launch)} Guard the access, or check how the index is computed."
     )
 
@@ -188,46 +188,46 @@ def _threads(launch: Mapping[str, Any]) -> str:
     return f"The grid has {size} thread{'' if size == '1' else 's'}."
 
 
-def _guarded(
+def _run_guarded(
     kernel: Kernel, puzzle: Puzzle, inputs: dict[str, Any], shape: tuple[int, ...], launch: Mapping[str, Any]
 ) -> tuple[np.ndarray[Any, Any], str]:
     """Run the kernel with guards around its output; return the output, and a message if a guard was overwritten."""
     memory, out = _between_guards(shape, puzzle)
     count = out.size
-    kernel(**_named(kernel, {**inputs, puzzle.out: out}), **launch)
+    kernel(**_arguments(kernel, {**inputs, puzzle.out: out}), **launch)
     bits = memory.view(np.uint32)
-    touched = np.flatnonzero(bits != _fill(puzzle))
-    outside = touched[(touched < _GUARD) | (touched >= _GUARD + count)]
-    if outside.size:
-        where = int(outside[0]) - _GUARD
-        return out, f"{puzzle.out}[{where}] is written, but {puzzle.out} has {_count(count)}. Guard the write."
+    written_positions = np.flatnonzero(bits != _fill(puzzle))
+    stray = written_positions[(written_positions < _GUARD) | (written_positions >= _GUARD + count)]
+    if stray.size:
+        index = int(stray[0]) - _GUARD
+        return out, f"{puzzle.out}[{index}] is written, but {puzzle.out} has {_count(count)}. Guard the write."
     return out, ""
 
 
-def _compare(puzzle: Puzzle, made: np.ndarray[Any, Any], right: np.ndarray[Any, Any], events: list[Event]) -> str:
-    bits = np.ascontiguousarray(made).view(np.uint32).reshape(made.shape)
+def _compare(puzzle: Puzzle, actual: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], events: list[Event]) -> str:
+    bits = np.ascontiguousarray(actual).view(np.uint32).reshape(actual.shape)
     unwritten = np.argwhere(bits == _fill(puzzle))
     if len(unwritten) and not puzzle.zeroed:
-        listed = ", ".join(_at(puzzle.out, i) for i in unwritten[:_SHOWN])
-        more = f" and {len(unwritten) - _SHOWN} more" if len(unwritten) > _SHOWN else ""
-        message = f"{listed}{more} never written: {len(unwritten)} of {made.size} elements."
+        examples = ", ".join(_element(puzzle.out, i) for i in unwritten[:_SHOWN])
+        rest = f" and {len(unwritten) - _SHOWN} more" if len(unwritten) > _SHOWN else ""
+        message = f"{examples}{rest} never written: {len(unwritten)} of {actual.size} elements."
         return f"{message} Which thread should write them?"
-    if made.dtype.kind == "f":
-        close = np.isclose(made, right, rtol=1e-4, atol=1e-5, equal_nan=True)
+    if actual.dtype.kind == "f":
+        close = np.isclose(actual, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
     else:
-        close = made == right
-    twice = _twice(puzzle, events)
+        close = actual == expected
+    race = _find_race(puzzle, events)
     if close.all():
-        return twice
+        return race
     first = np.argwhere(~close)[0]
     place = tuple(int(i) for i in first)
     wrong = int((~close).sum())
-    message = f"{_at(puzzle.out, first)} is {_number(made[place])}, expected {_number(right[place])}"
-    message += f" ({wrong} of {made.size} elements are wrong)."
-    return f"{message}\n{twice}" if twice else message
+    message = f"{_element(puzzle.out, first)} is {_number(actual[place])}, expected {_number(expected[place])}"
+    message += f" ({wrong} of {actual.size} elements are wrong)."
+    return f"{message}\n{race}" if race else message
 
 
-def _twice(puzzle: Puzzle, events: list[Event]) -> str:
+def _find_race(puzzle: Puzzle, events: list[Event]) -> str:
     """Return a message about an element that two threads wrote: which write is last depends on chance."""
     if not puzzle.once:
         return ""
@@ -237,10 +237,10 @@ def _twice(puzzle: Puzzle, events: list[Event]) -> str:
             writers.setdefault(event.index, set()).add(event.thread)
     for index in sorted(writers):
         if len(writers[index]) > 1:
-            some = ", ".join(map(str, sorted(writers[index])[:_SHOWN]))
-            some += ", …" if len(writers[index]) > _SHOWN else ""
+            names = ", ".join(map(str, sorted(writers[index])[:_SHOWN]))
+            names += ", …" if len(writers[index]) > _SHOWN else ""
             return (
-                f"{puzzle.out}[{index}] is written by {len(writers[index])} threads ({some}): "
+                f"{puzzle.out}[{index}] is written by {len(writers[index])} threads ({names}): "
                 "which write is last depends on chance. Let one thread write each element."
             )
     return ""
@@ -250,5 +250,5 @@ def _number(value: np.generic) -> str:
     return str(value) if np.issubdtype(value.dtype, np.integer) else f"{value:.6g}"
 
 
-def _at(name: str, index: Any) -> str:
+def _element(name: str, index: Any) -> str:
     return f"{name}[{', '.join(map(str, index))}]"

@@ -24,9 +24,9 @@ def _softmax(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:  # noqa: 
     return np.asarray(e / e.sum(1, keepdims=True))
 
 
-def _smoothed(a: np.ndarray[Any, Any], rows: int, columns: int) -> np.ndarray[Any, Any]:
-    around = np.pad(_double(a), 1)
-    return np.asarray(sum(around[y : y + rows, x : x + columns] for y in range(3) for x in range(3))) / 9
+def _smooth(a: np.ndarray[Any, Any], rows: int, columns: int) -> np.ndarray[Any, Any]:
+    padded = np.pad(_double(a), 1)
+    return np.asarray(sum(padded[y : y + rows, x : x + columns] for y in range(3) for x in range(3))) / 9
 
 
 def _tiles(n: int) -> tuple[int, int]:
@@ -261,7 +261,7 @@ PUZZLES = (
 }
 """,
         rectangle,
-        _smoothed,
+        _smooth,
         lambda n: {"grid": (_tiles(n + 3)[0], _tiles(n)[0]), "threadgroup": (_TILE, _TILE)},
         sizes=(1, 5, 8, 9, 20),
         shown=4,

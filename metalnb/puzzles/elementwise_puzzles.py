@@ -13,15 +13,15 @@ __all__ = ["PUZZLES"]
 _GROUP = 8
 
 
-def _one(rng: np.random.Generator, n: int) -> dict[str, Any]:
+def _one_array(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"a": _floats(rng, n)}
 
 
-def _two(rng: np.random.Generator, n: int) -> dict[str, Any]:
+def _two_arrays(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"a": _floats(rng, n), "b": _floats(rng, n)}
 
 
-def _counted(rng: np.random.Generator, n: int) -> dict[str, Any]:
+def _counted_array(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"a": _floats(rng, n), "n": n}
 
 
@@ -37,7 +37,7 @@ def _floats(rng: np.random.Generator, shape: Any) -> np.ndarray[Any, Any]:
     return np.asarray(rng.normal(0, 3, shape), np.float32)
 
 
-def _rounded(n: int, step: int = _GROUP) -> int:
+def _round_up(n: int, step: int = _GROUP) -> int:
     return -(-n // step) * step
 
 
@@ -51,7 +51,7 @@ PUZZLES = (
     // your line here
 }
 """,
-        _one,
+        _one_array,
         lambda a: a + 10,
         lambda n: {"grid": n},
         hints=("One line is enough: out[…] = a[…] + 10;", "The index is i on both sides."),
@@ -65,7 +65,7 @@ PUZZLES = (
     // your line here
 }
 """,
-        _two,
+        _two_arrays,
         lambda a, b: a + b,
         lambda n: {"grid": n},
         hints=("Use the same index for a and for b.",),
@@ -80,9 +80,9 @@ PUZZLES = (
     // your line here
 }
 """,
-        _counted,
+        _counted_array,
         lambda a, n: a + 10,
-        lambda n: {"grid": _rounded(n + 1), "threadgroup": _GROUP},
+        lambda n: {"grid": _round_up(n + 1), "threadgroup": _GROUP},
         shown=6,
         hints=("Which threads have an element?", "if (i < n) { … }"),
     ),
@@ -98,7 +98,7 @@ PUZZLES = (
 """,
         _square,
         lambda a, n: a + 10,
-        lambda n: {"grid": (_rounded(n, 4), _rounded(n, 4)), "threadgroup": (4, 4)},
+        lambda n: {"grid": (_round_up(n, 4), _round_up(n, 4)), "threadgroup": (4, 4)},
         sizes=(1, 3, 4, 5, 17),
         shown=3,
         hints=(
@@ -138,7 +138,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _one,
+        _one_array,
         lambda a: a + 10,
         lambda n: {"grid": n, "threadgroup": min(n, _GROUP)},
         shown=16,
@@ -157,7 +157,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _one,
+        _one_array,
         lambda a: a.reshape(-1, _GROUP)[:, ::-1].reshape(-1),
         lambda n: {"grid": n, "threadgroup": _GROUP},
         sizes=(8, 16, 64, 256),
@@ -178,7 +178,7 @@ PUZZLES = (
     // your lines here
 }
 """,
-        _one,
+        _one_array,
         lambda a: np.convolve(np.asarray(a, np.float64), np.ones(3))[: a.size],
         lambda n: {"grid": n},
         hints=("i is unsigned: i - 2 at i = 0 is a huge number, not -2.", "if (i >= 1) sum += a[i - 1];"),

@@ -9,9 +9,9 @@ import numpy as np
 from .puzzle import Case
 
 __all__ = [
-    "ARG_MAX", "IN_ORDER", "SEGMENTS", "SOFTMAX", "counted_values", "floats", "large_rows", "matrices", "plain",
-    "rectangle", "rows", "runs", "signal", "sorted_blocks", "square", "values", "vector", "vectors", "whole_numbers",
-    "x_and_c",
+    "ARG_MAX", "IN_ORDER", "SEGMENTS", "SOFTMAX", "counted_values", "floats", "large_rows", "matrices", "one_array",
+    "rectangle", "rows", "runs", "signal", "sorted_blocks", "square", "values", "vector", "vectors",
+    "whole_numbers", "x_and_c",
 ]  # fmt: skip
 
 _LANES = 32
@@ -44,8 +44,8 @@ def rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 def large_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
     """Rows whose exp overflows, rows whose exp is 0 throughout, and one between."""
-    about = np.array([[200], [-200], [0], [200], [-200]], np.float32)
-    return {"a": floats(rng, (5, n)) + about, "n": n}
+    offsets = np.array([[200], [-200], [0], [200], [-200]], np.float32)
+    return {"a": floats(rng, (5, n)) + offsets, "n": n}
 
 
 def matrices(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def square(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"a": floats(rng, (n, n)), "n": n}
 
 
-def plain(rng: np.random.Generator, n: int) -> dict[str, Any]:
+def one_array(rng: np.random.Generator, n: int) -> dict[str, Any]:
     """One array, which the grid fits."""
     return {"a": floats(rng, n)}
 
@@ -120,7 +120,7 @@ _WIDE = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in rang
 SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE.astype(np.float32), "n": 100}),)
 
 
-def _falling_at(*places: int) -> dict[str, Any]:
+def _rising_except_at(*places: int) -> dict[str, Any]:
     """Return 64 rising numbers, except at the given positions, where a number is smaller than the one before it."""
     a = np.arange(64)
     for place in places:
@@ -130,9 +130,9 @@ def _falling_at(*places: int) -> dict[str, Any]:
 
 # One decrease makes a block unsorted, except at the beginning of a block.
 IN_ORDER = (
-    Case("where only a[31] is smaller than the one before it", 64, _falling_at(31)),
-    Case("where only a[1] is smaller than the one before it", 64, _falling_at(1)),
-    Case("where only a[32] is smaller than the one before it", 64, _falling_at(32)),
+    Case("where only a[31] is smaller than the one before it", 64, _rising_except_at(31)),
+    Case("where only a[1] is smaller than the one before it", 64, _rising_except_at(1)),
+    Case("where only a[32] is smaller than the one before it", 64, _rising_except_at(32)),
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import budgets
-from .inputs import IN_ORDER, SEGMENTS, plain, runs, sorted_blocks, vector, whole_numbers, x_and_c
+from .inputs import IN_ORDER, SEGMENTS, one_array, runs, sorted_blocks, vector, whole_numbers, x_and_c
 from .puzzle import LaunchOptions, Puzzle
 
 __all__ = ["PUZZLES"]
@@ -29,16 +29,16 @@ def _block_sums(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
 
 
 def _farthest(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    at = np.abs(_blocks(a)).argmax(1)
-    return np.take_along_axis(_blocks(a), at[:, None], 1)[:, 0]
+    indices = np.abs(_blocks(a)).argmax(1)
+    return np.take_along_axis(_blocks(a), indices[:, None], 1)[:, 0]
 
 
-def _partitioned(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    blocks = [a[at : at + _LANES] for at in range(0, a.size, _LANES)]
+def _partition(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    blocks = [a[start : start + _LANES] for start in range(0, a.size, _LANES)]
     return np.concatenate([part for block in blocks for part in (block[block > 0], block[~(block > 0)])])
 
 
-def _segmented(a: np.ndarray[Any, Any], heads: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _segmented_sums(a: np.ndarray[Any, Any], heads: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     out = _double(a).copy()
     for i in range(1, a.size):
         if i % _LANES and not heads[i]:
@@ -46,11 +46,11 @@ def _segmented(a: np.ndarray[Any, Any], heads: np.ndarray[Any, Any]) -> np.ndarr
     return out
 
 
-def _fitting(n: int) -> LaunchOptions:
+def _launch_of(n: int) -> LaunchOptions:
     return {"grid": n, "threadgroup": min(n, 64)}
 
 
-def _rounded(n: int) -> LaunchOptions:
+def _launch_rounded_up(n: int) -> LaunchOptions:
     return {"grid": -(-n // 128) * 128, "threadgroup": 128}
 
 
@@ -67,9 +67,9 @@ PUZZLES = (
     // your line here
 }
 """,
-        plain,
+        one_array,
         lambda a: _blocks(a)[:, ::-1].reshape(-1),
-        _fitting,
+        _launch_of,
         sizes=_WHOLE,
         shown=32,
         hints=(
@@ -92,7 +92,7 @@ PUZZLES = (
 """,
         vector,
         _block_sums,
-        _rounded,
+        _launch_rounded_up,
         sizes=(1, 8, 31, 32, 33, 100, 257),
         shown=64,
         hints=(
@@ -116,7 +116,7 @@ PUZZLES = (
 """,
         vector,
         lambda a, n: np.append(np.diff(_double(a)), 0),
-        _rounded,
+        _launch_rounded_up,
         sizes=(1, 8, 31, 32, 33, 100, 257),
         shown=40,
         hints=(
@@ -138,9 +138,9 @@ PUZZLES = (
     // your lines here
 }
 """,
-        plain,
+        one_array,
         _farthest,
-        _fitting,
+        _launch_of,
         sizes=_WHOLE,
         shown=32,
         hints=(
@@ -163,7 +163,7 @@ PUZZLES = (
 """,
         sorted_blocks,
         lambda a: np.asarray((np.diff(_blocks(a), axis=1) >= 0).all(1), np.uint32),
-        _fitting,
+        _launch_of,
         sizes=_WHOLE,
         cases=IN_ORDER,
         shown=32,
@@ -188,8 +188,8 @@ PUZZLES = (
 }
 """,
         whole_numbers,
-        _partitioned,
-        _fitting,
+        _partition,
+        _launch_of,
         shown=32,
         hints=(
             "(1u << lane) - 1 has the bits of the lanes before this one; popcount counts bits.",
@@ -213,7 +213,7 @@ PUZZLES = (
 """,
         x_and_c,
         lambda x, c, n: np.polynomial.polynomial.polyval(_double(x), _double(c)),
-        _rounded,
+        _launch_rounded_up,
         sizes=(1, 8, 31, 32, 33, 100, 257),
         shown=32,
         hints=(
@@ -265,8 +265,8 @@ PUZZLES = (
 }
 """,
         runs,
-        _segmented,
-        _fitting,
+        _segmented_sums,
+        _launch_of,
         sizes=_WHOLE,
         cases=SEGMENTS,
         shown=32,

@@ -12,7 +12,7 @@ from metalnb.msl.text.edits import EditedText
 from metalnb.msl.text.kernel_head import kernel_head
 from metalnb.validation import twin_of
 
-__all__ = ["turned"]
+__all__ = ["reverse_simdgroups"]
 
 _LANES = 32
 # The inputs that stay the same when SIMD-groups are reordered; with any other input the twin would be a different
@@ -21,16 +21,16 @@ _KEPT = {"thread_index_in_simdgroup", "threads_per_simdgroup", "threads_per_thre
 _PLACE = "thread_position_in_threadgroup"
 
 
-def turned(kernel: Kernel, threadgroup: int) -> Kernel | None:
+def reverse_simdgroups(kernel: Kernel, threadgroup: int) -> Kernel | None:
     """Return the twin for one threadgroup with a number of threads; None if there is none."""
     inputs = {i.attribute: i for i in kernel.signature.inputs}
     if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _KEPT != {_PLACE}:
         return None
     source = kernel.program.recipe.source
-    found = kernel_head(source, kernel.signature)
-    if found is None or inputs[_PLACE].width > 1:
+    match = kernel_head(source, kernel.signature)
+    if match is None or inputs[_PLACE].width > 1:
         return None
-    _, head = found
+    _, head = match
     t = inputs[_PLACE].name
     place = f" uint {t} = {t}_run % {_LANES} + ({threadgroup // _LANES - 1} - {t}_run / {_LANES}) * {_LANES}; "
     return twin_of(kernel, EditedText(source, [head.rename(t, f"{t}_run"), head.prepend(place)]).text)

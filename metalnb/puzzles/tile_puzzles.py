@@ -21,8 +21,8 @@ def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _window_sums(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
     sums = np.concatenate([[0], np.cumsum(_double(a))])
-    at = np.arange(n)
-    return np.asarray(sums[np.minimum(at + 9, n)] - sums[np.maximum(at - 8, 0)])
+    positions = np.arange(n)
+    return np.asarray(sums[np.minimum(positions + 9, n)] - sums[np.maximum(positions - 8, 0)])
 
 
 def _softmax(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:  # noqa: ARG001  (the kernel's own parameters)

@@ -22,8 +22,8 @@ from .generator import Generator
 __all__ = [
     "Generator", "beta", "binomial", "bytes", "choice", "default_generator", "default_rng", "exponential", "gamma",
     "laplace", "normal", "permutation", "poisson", "rand", "randint", "randn", "random", "random_integers",
-    "random_sample", "ranf", "sample", "seed", "shuffle", "standard_exponential", "standard_gamma", "standard_normal",
-    "uniform",
+    "random_sample", "ranf", "sample", "seed", "shuffle", "standard_exponential", "standard_gamma",
+    "standard_normal", "uniform",
 ]  # fmt: skip
 
 
@@ -31,15 +31,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # ---- The module's own generator.
-_own: Generator | None = None
+_default: Generator | None = None
 
 
 def default_generator() -> Generator:
     """Return the generator that the functions of this module share."""
-    global _own  # noqa: PLW0603  (one generator for all functions of the module)
-    if _own is None:
-        _own = Generator()
-    return _own
+    global _default  # noqa: PLW0603  (one generator for all functions of the module)
+    if _default is None:
+        _default = Generator()
+    return _default
 
 
 def default_rng(seed: int | None = None) -> Generator:
@@ -49,8 +49,8 @@ def default_rng(seed: int | None = None) -> Generator:
 
 def seed(seed: int | None = None) -> None:
     """Restart the module's generator; without a seed, it takes one from the system."""
-    global _own  # noqa: PLW0603
-    _own = Generator(seed)
+    global _default  # noqa: PLW0603
+    _default = Generator(seed)
 
 
 def _of_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R]:
@@ -63,8 +63,8 @@ def _of_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R
     function.__doc__ = method.__doc__
     function.__wrapped__ = method  # type: ignore[attr-defined]
     signature = inspect.signature(method)
-    _, *own = signature.parameters.values()  # all but `self`
-    function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    _, *parameters = signature.parameters.values()  # all but `self`
+    function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return function
 
 

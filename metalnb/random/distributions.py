@@ -39,7 +39,7 @@ class Distributions:
         """
         if not scale >= 0:
             raise ValueError(f"exponential: scale must be 0 or more; got {scale}.")
-        return self._as("exponential", _LOG1P(-self._uniform(size)) * -float(scale), dtype)
+        return self._convert("exponential", _LOG1P(-self._uniform(size)) * -float(scale), dtype)
 
     def standard_exponential(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the exponential distribution with mean 1."""
@@ -55,9 +55,9 @@ class Distributions:
         """
         if not scale >= 0:
             raise ValueError(f"laplace: scale must be 0 or more; got {scale}.")
-        drawn = self._uniform(size) - 0.5 + 2.0**-25  # symmetric about 0, and never at an end
-        distance = _LOG1P(_ABS(drawn) * -2.0) * -float(scale)
-        return self._as("laplace", BY_NAME["copysign"](distance, drawn) + float(loc), dtype)
+        uniform = self._uniform(size) - 0.5 + 2.0**-25  # symmetric about 0, and never at an end
+        distance = _LOG1P(_ABS(uniform) * -2.0) * -float(scale)
+        return self._convert("laplace", BY_NAME["copysign"](distance, uniform) + float(loc), dtype)
 
     # ---- By NumPy, which uses rejection sampling: each call takes its own stream.
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
@@ -70,7 +70,7 @@ class Distributions:
         ValueError
             For a negative shape or scale.
         """
-        return self._by_numpy("gamma", size, dtype, shape, scale)
+        return self._draw_with_numpy("gamma", size, dtype, shape, scale)
 
     def standard_gamma(self, shape: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the gamma distribution with a shape and scale 1; made on the host, as for `gamma`."""
@@ -84,7 +84,7 @@ class Distributions:
         ValueError
             For a or b of 0 or less.
         """
-        return self._by_numpy("beta", size, dtype, a, b)
+        return self._draw_with_numpy("beta", size, dtype, a, b)
 
     def poisson(self, lam: Any = 1.0, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.
@@ -94,7 +94,7 @@ class Distributions:
         ValueError
             For a negative `lam`.
         """
-        return self._by_numpy("poisson", size, dtype, lam)
+        return self._draw_with_numpy("poisson", size, dtype, lam)
 
     def binomial(self, n: Any, p: Any, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return how many of n trials succeed, each with probability p; made on the host, as for `gamma`.
@@ -104,7 +104,7 @@ class Distributions:
         ValueError
             For a negative n, and a p outside [0, 1].
         """
-        return self._by_numpy("binomial", size, dtype, n, p)
+        return self._draw_with_numpy("binomial", size, dtype, n, p)
 
     # ---- NumPy's older names.
     def random_sample(self, size: Size = None) -> Array:
@@ -116,27 +116,27 @@ class Distributions:
     def random_integers(self, low: int, high: int | None = None, size: Size = None) -> Array:
         """Return integers from `low` up to and including `high`; from 1 up to `low` when `high` is left out."""
         low, high = (1, low) if high is None else (low, high)
-        drawn: Array = self.randint(low, high, size, endpoint=True)  # type: ignore[attr-defined]
-        return drawn
+        integers: Array = self.randint(low, high, size, endpoint=True)  # type: ignore[attr-defined]
+        return integers
 
     # ---- Implementation.
     def _uniform(self, size: Size) -> Array:
-        drawn: Array = self.random(size)  # type: ignore[attr-defined]
-        return drawn
+        numbers: Array = self.random(size)  # type: ignore[attr-defined]
+        return numbers
 
-    def _as(self, who: str, made: Any, dtype: Any) -> Array:
-        wanted = as_dtype(dtype, who)
-        if not is_float(wanted):
-            raise TypeError(f"{who}: dtype must be float32, float16 or bfloat16; got {wanted}.")
-        found: Array = made.astype(wanted, copy=False)
-        return found
+    def _convert(self, caller: str, numbers: Any, dtype: Any) -> Array:
+        target_dtype = as_dtype(dtype, caller)
+        if not is_float(target_dtype):
+            raise TypeError(f"{caller}: dtype must be float32, float16 or bfloat16; got {target_dtype}.")
+        result: Array = numbers.astype(target_dtype, copy=False)
+        return result
 
-    def _by_numpy(self, who: str, size: Size, dtype: Any, *parameters: Any) -> Array:
-        wanted = as_dtype(dtype, who)
+    def _draw_with_numpy(self, caller: str, size: Size, dtype: Any, *parameters: Any) -> Array:
+        target_dtype = as_dtype(dtype, caller)
         words = block(self._take(1), self.key, CHILD)  # type: ignore[attr-defined]
         stream = np.random.Generator(np.random.Philox(key=words[0] | words[1] << 32))
-        plain = [np.asarray(p.read() if isinstance(p, Array) else p) for p in parameters]
-        if any(not math.isfinite(v) for p in plain for v in p.flat):
-            raise ValueError(f"{who}: parameters must be finite; got {', '.join(map(str, parameters))}.")
-        drawn = getattr(stream, who)(*(p[()] for p in plain), size=size)
-        return asarray(np.asarray(drawn).astype(wanted), device=self.device)
+        host_parameters = [np.asarray(p.read() if isinstance(p, Array) else p) for p in parameters]
+        if any(not math.isfinite(v) for p in host_parameters for v in p.flat):
+            raise ValueError(f"{caller}: parameters must be finite; got {', '.join(map(str, parameters))}.")
+        numbers = getattr(stream, caller)(*(p[()] for p in host_parameters), size=size)
+        return asarray(np.asarray(numbers).astype(target_dtype), device=self.device)

@@ -17,7 +17,7 @@ from metalnb.arrays.dtype_info import finfo
 from metalnb.arrays.promotion import DTYPES, as_dtype, is_float, is_integer
 from metalnb.library_kernels.indexing.take_and_put import take
 from metalnb.library_kernels.launching.bits import as_bits, width
-from metalnb.library_kernels.launching.copying import copy_into, writable
+from metalnb.library_kernels.launching.copying import check_writable, copy_into
 from metalnb.library_kernels.launching.launcher import dispatch
 from metalnb.library_kernels.launching.programs import program
 from metalnb.library_kernels.planning.axes import axis_of, shape_of
@@ -67,7 +67,7 @@ class Generator(Distributions):
         return f"<metalnb.random.Generator key={self.key:#x} used={self.used}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _resumed, (self.key, self.used, self.device)
+        return _generator_at, (self.key, self.used, self.device)
 
     def spawn(self, n: int) -> list[Generator]:
         """Return `n` generators whose streams are independent of each other and of this one.
@@ -76,11 +76,11 @@ class Generator(Distributions):
         """
         n = _count("spawn", n)
         first = self._take(n)
-        made = []
+        children = []
         for i in range(n):
             words = block(first + i, self.key, CHILD)
-            made.append(_resumed(words[0] | words[1] << 32, 0, self.device))
-        return made
+            children.append(_generator_at(words[0] | words[1] << 32, 0, self.device))
+        return children
 
     def random(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
@@ -96,10 +96,10 @@ class Generator(Distributions):
         """
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"uniform: the bounds must be finite; got low={low}, high={high}.")
-        most = finfo(wanted).max if is_float(wanted := as_dtype(dtype, "uniform")) else math.inf
-        if max(abs(low), abs(high)) > most or abs(high - low) > finfo(_FLOAT32).max:
-            raise ValueError(f"uniform: {wanted} holds {-most:g} to {most:g}, and the bounds may be 3.4e+38 apart; "
-                             f"got low={low}, high={high}.")  # fmt: skip
+        largest = finfo(target_dtype).max if is_float(target_dtype := as_dtype(dtype, "uniform")) else math.inf
+        if max(abs(low), abs(high)) > largest or abs(high - low) > finfo(_FLOAT32).max:
+            raise ValueError(f"uniform: {target_dtype} holds {-largest:g} to {largest:g}, and the bounds may be "
+                             f"3.4e+38 apart; got low={low}, high={high}.")  # fmt: skip
         return self._floats("uniform", "uniform", low, high - low, size, dtype)
 
     def normal(self, loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
@@ -147,15 +147,16 @@ class Generator(Distributions):
         """
         low, high = (0, low) if high is None else (low, high)
         low, count = operator.index(low), operator.index(high) - operator.index(low) + bool(endpoint)
-        wanted = as_dtype(dtype, "randint")
-        if not is_integer(wanted) and wanted != np.bool_:
-            raise TypeError(f"randint: dtype must be an integer dtype or bool; got {wanted}.")
-        least, most = (0, 1) if wanted == np.bool_ else (np.iinfo(wanted).min, np.iinfo(wanted).max)
+        target_dtype = as_dtype(dtype, "randint")
+        if not is_integer(target_dtype) and target_dtype != np.bool_:
+            raise TypeError(f"randint: dtype must be an integer dtype or bool; got {target_dtype}.")
+        limits = None if target_dtype == np.bool_ else np.iinfo(target_dtype)
+        smallest, largest = (0, 1) if limits is None else (limits.min, limits.max)
         if count <= 0:
             raise ValueError(f"randint: no integers from {low} to {high}: low must be less than high.")
-        if low < least or low + count - 1 > most:
-            raise ValueError(f"randint: {wanted} holds {least} to {most}; got {low} to {low + count - 1}.")
-        out = empty(_shape("randint", size), wanted, self._engine())
+        if low < smallest or low + count - 1 > largest:
+            raise ValueError(f"randint: {target_dtype} holds {smallest} to {largest}; got {low} to {low + count - 1}.")
+        out = empty(_shape("randint", size), target_dtype, self._engine())
         self._integers(out, low, count)
         return out
 
@@ -172,9 +173,9 @@ class Generator(Distributions):
         """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
         if isinstance(x, (int, np.integer)):
             return self._order(_count("permutation", x))
-        given = self._array(x)
-        axis = axis_of("permutation", axis, given.ndim)
-        shuffled: Array = take(given, self._order(given.shape[axis]), axis=axis)
+        array = self._array(x)
+        axis = axis_of("permutation", axis, array.ndim)
+        shuffled: Array = take(array, self._order(array.shape[axis]), axis=axis)
         return shuffled
 
     def shuffle(self, x: Array, axis: int = 0) -> None:
@@ -190,7 +191,7 @@ class Generator(Distributions):
         if not isinstance(x, Array):
             raise TypeError(f"shuffle: takes a metalnb array; got {type(x).__name__}. "
                             "Pass mnb.asarray(x), which has the memory of a NumPy array.")  # fmt: skip
-        writable("shuffle", x)
+        check_writable("shuffle", x)
         copy_into(x, self.permutation(x, axis))
 
     def choice(self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
@@ -219,19 +220,19 @@ class Generator(Distributions):
         if n <= 0 and count:
             raise ValueError("choice: there is nothing to choose from.")
         if p is not None:
-            chosen = self._weighted(n, p, shape, replace=replace)
+            indices = self._draw_weighted(n, p, shape, replace=replace)
         elif replace:
-            chosen = self.randint(0, max(n, 1), shape)
+            indices = self.randint(0, max(n, 1), shape)
         elif count > n:
             raise ValueError(f"choice: cannot choose {count} of {n} without replacement.")
         else:
-            chosen = self._order(n)[:count].reshape(shape)
+            indices = self._order(n)[:count].reshape(shape)
         if isinstance(rows, np.ndarray):
-            return np.take(rows, chosen.read(), axis=axis)
-        return chosen if rows is None else take(rows, chosen, axis=axis)
+            return np.take(rows, indices.read(), axis=axis)
+        return indices if rows is None else take(rows, indices, axis=axis)
 
     # ---- Implementation.
-    def _weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
+    def _draw_weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
         weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
         if not replace:
             raise ValueError("choice: p can only be used with replacement.")
@@ -240,10 +241,10 @@ class Generator(Distributions):
         # Bounds as 64-bit fractions: float32 could not resolve rare ones.
         bounds = np.minimum(np.cumsum(weights) / weights.sum() * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
         bounds[np.flatnonzero(weights)[-1] :] = np.iinfo(np.uint64).max
-        drawn = empty(shape, _UINT64, self._engine())
-        self._integers(drawn, 0, (1 << 64) - 1)
-        chosen: Array = searchsorted(asarray(bounds, device=drawn.device), drawn, side="right")
-        return chosen
+        fractions = empty(shape, _UINT64, self._engine())
+        self._integers(fractions, 0, (1 << 64) - 1)
+        indices: Array = searchsorted(asarray(bounds, device=fractions.device), fractions, side="right")
+        return indices
 
     def _order(self, n: int) -> Array:
         """Return 0 … n - 1 in random order: the argsort of 64-bit random keys. Ties: about n² / 2^64."""
@@ -252,15 +253,15 @@ class Generator(Distributions):
         order: Array = argsort(keys)
         return order
 
-    def _array(self, given: Any) -> Array:
-        return given if isinstance(given, Array) else asarray(given, device=self.device)
+    def _array(self, values: Any) -> Array:
+        return values if isinstance(values, Array) else asarray(values, device=self.device)
 
-    def _rows(self, given: Any) -> Any:
+    def _rows(self, values: Any) -> Any:
         """Return an array, or a NumPy array if arrays cannot hold the elements."""
-        host = given if isinstance(given, (Array, np.ndarray)) else np.asarray(given)
-        known = isinstance(given, Array) or host.dtype.name in DTYPES
-        plain = not isinstance(given, np.ndarray) and host.dtype == np.float64  # Python's floats
-        return self._array(given) if known or plain else host
+        host = values if isinstance(values, (Array, np.ndarray)) else np.asarray(values)
+        is_supported = isinstance(values, Array) or host.dtype.name in DTYPES
+        is_python_floats = not isinstance(values, np.ndarray) and host.dtype == np.float64  # Python's floats
+        return self._array(values) if is_supported or is_python_floats else host
 
     def _engine(self) -> engines.Engine:
         return engines.named(self.device)
@@ -271,21 +272,21 @@ class Generator(Distributions):
             self.used += blocks
         return first
 
-    def _floats(self, who: str, kind: str, first: float, second: float, size: Size, dtype: Any) -> Array:
-        wanted = as_dtype(dtype, who)
-        if not is_float(wanted):
-            raise TypeError(f"{who}: dtype must be float32, float16 or bfloat16; got {wanted}.")
-        out = empty(_shape(who, size), wanted, self._engine())
-        bound = as_bits(out) if wanted.name == "bfloat16" else out
-        self._fill(f"random_{kind}_{wanted.name}", bound, (first, second), _WORDS)
+    def _floats(self, caller: str, kind: str, first: float, second: float, size: Size, dtype: Any) -> Array:
+        target_dtype = as_dtype(dtype, caller)
+        if not is_float(target_dtype):
+            raise TypeError(f"{caller}: dtype must be float32, float16 or bfloat16; got {target_dtype}.")
+        out = empty(_shape(caller, size), target_dtype, self._engine())
+        words = as_bits(out) if target_dtype.name == "bfloat16" else out
+        self._fill(f"random_{kind}_{target_dtype.name}", words, (first, second), _WORDS)
         return out
 
     def _integers(self, out: Array, low: int, count: int) -> None:
         bits = width(out.dtype)
         word = 64 if bits == 64 else 32
-        whole = count >> word  # all words are used: nothing is rejected
+        uses_all_words = count >> word  # all words are used: nothing is rejected
         excess = (1 << word) % count
-        interval = {"low": low % (1 << 64), "range": 0 if whole else count, "excess": excess}
+        interval = {"low": low % (1 << 64), "range": 0 if uses_all_words else count, "excess": excess}
         name = "random_integers_64" if bits == 64 else f"random_integers_{bits}"
         self._fill(name, as_bits(out), interval, _WORDS * 32 // word)
 
@@ -300,19 +301,19 @@ class Generator(Distributions):
         dispatch(kernel, out, stream, parameters, grid=LANES * -(-rows // _ROWS), threadgroup=LANES)
 
 
-def _resumed(key: int, used: int, device: str | None) -> Generator:
-    made = Generator(0, device=device)
-    made.key, made.used = key, used
-    return made
+def _generator_at(key: int, used: int, device: str | None) -> Generator:
+    generator = Generator(0, device=device)
+    generator.key, generator.used = key, used
+    return generator
 
 
-def _shape(who: str, size: Size) -> tuple[int, ...]:
-    return () if size is None else shape_of(who, size)
+def _shape(caller: str, size: Size) -> tuple[int, ...]:
+    return () if size is None else shape_of(caller, size)
 
 
-def _count(who: str, n: Any) -> int:
+def _count(caller: str, n: Any) -> int:
     """Read a count."""
     count = operator.index(n)
     if count < 0:
-        raise ValueError(f"{who}: needs a count of 0 or more; got {n}.")
+        raise ValueError(f"{caller}: needs a count of 0 or more; got {n}.")
     return count

@@ -34,52 +34,52 @@ def images_of(
         Bytes of an element of each.
     threads : sequence of sequences of TraceStep
     """
-    touched: dict[int, list[range]] = {}
+    ranges_by_memory: dict[int, list[range]] = {}
     for steps in threads:
         for step in steps:
             for touch in step.touched:
-                touched.setdefault(touch.memory, []).append(range(touch.first, touch.first + touch.length))
-    found = {}
-    for number, ranges in touched.items():
+                ranges_by_memory.setdefault(touch.memory, []).append(range(touch.first, touch.first + touch.length))
+    images = {}
+    for number, ranges in ranges_by_memory.items():
         name = memory[number].name
         if memory[number].space != "threadgroup" and name in arrays and name in bound:
-            made = _image(arrays[name], bound[name], sizes[number], np.unique(np.concatenate(ranges)))
-            if made is not None:
-                found[number] = made
-    return found
+            image = _image(arrays[name], bound[name], sizes[number], np.unique(np.concatenate(ranges)))
+            if image is not None:
+                images[number] = image
+    return images
 
 
-def _image(array: Any, bound: Any, size: int, touched: Any) -> TraceImage | None:
+def _image(array: Any, bound: Any, size: int, accessed: Any) -> TraceImage | None:
     """Return the part of an array around the accessed elements; None for an array that is not an image."""
     shape, dtype = tuple(np.shape(array)), np.dtype(array.dtype)
     parts = shape[-1] if len(shape) > 2 and shape[-1] in {3, 4} else 1
-    each = size // dtype.itemsize  # numbers in an element, as the kernel sees it
-    if len(shape) < 2 or dtype.kind not in "fiub" or each not in {1, parts} or 0 in shape:
+    numbers_per_element = size // dtype.itemsize  # numbers in an element, as the kernel sees it
+    if len(shape) < 2 or dtype.kind not in "fiub" or numbers_per_element not in {1, parts} or 0 in shape:
         return None
     plane = shape[:-1] if parts > 1 else shape
     rows, columns = int(np.prod(plane[:-1])), plane[-1]
     if min(rows, columns) < 2:
         return None
-    pixels = touched * each // parts
+    pixels = accessed * numbers_per_element // parts
     y, x = np.unravel_index(pixels[pixels < rows * columns], (rows, columns))
-    most = int((_MOST // parts) ** 0.5)
+    limit = int((_MOST // parts) ** 0.5)
     first, steps, slices = [], [], []
-    for at, extent in ((y, rows), (x, columns)):
-        low, high = _part(int(at.min(initial=extent)), int(at.max(initial=0)) + 1, extent)
-        first.append(low)
-        steps.append(-(-(high - low) // most))
-        slices.append(slice(low, high, steps[-1]))
+    for indices, extent in ((y, rows), (x, columns)):
+        start, end = _part(int(indices.min(initial=extent)), int(indices.max(initial=0)) + 1, extent)
+        first.append(start)
+        steps.append(-(-(end - start) // limit))
+        slices.append(slice(start, end, steps[-1]))
     data = bound if isinstance(bound, np.ndarray) else np.frombuffer(bound, np.uint8)
-    whole = np.ascontiguousarray(data).reshape(-1).view(np.uint8)[: rows * columns * parts * dtype.itemsize]
-    values = whole.view(dtype).reshape(rows, columns, parts)[tuple(slices)].copy()
-    return TraceImage((rows, columns), parts // each, (first[0], first[1]), (steps[0], steps[1]), values)
+    data_bytes = np.ascontiguousarray(data).reshape(-1).view(np.uint8)[: rows * columns * parts * dtype.itemsize]
+    values = data_bytes.view(dtype).reshape(rows, columns, parts)[tuple(slices)].copy()
+    return TraceImage((rows, columns), parts // numbers_per_element, (first[0], first[1]), (steps[0], steps[1]), values)
 
 
-def _part(low: int, high: int, extent: int) -> tuple[int, int]:
+def _part(start: int, end: int, extent: int) -> tuple[int, int]:
     """Return the range of rows, or columns, to draw: all if they are few, else those that are accessed."""
     if extent <= _WHOLE:
         return 0, extent
-    low, high = max(0, low - _AROUND), min(extent, high + _AROUND)
-    more = max(0, _LEAST - (high - low))
-    low = max(0, min(low - more // 2, extent - _LEAST))
-    return low, min(extent, max(high, low + _LEAST))
+    start, end = max(0, start - _AROUND), min(extent, end + _AROUND)
+    missing = max(0, _LEAST - (end - start))
+    start = max(0, min(start - missing // 2, extent - _LEAST))
+    return start, min(extent, max(end, start + _LEAST))

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from .source_marks import Site
 
-__all__ = ["LANES", "Place", "StepPlaces", "Told", "lockstep"]
+__all__ = ["LANES", "Place", "StepPlaces", "ThreadStep", "lockstep"]
 
 LANES = 32
 Place = tuple[int, ...]
 
 
-class Told(NamedTuple):
+class ThreadStep(NamedTuple):
     """A step of a thread: its position, and the barriers before it."""
 
     place: Place
@@ -42,7 +42,7 @@ class StepPlaces:
     def leave(self) -> None:
         """Leave the function."""
         if len(self._frames) > 1:
-            self._last = self._frames.pop().before[:-1]
+            self._last = self._frames.pop().prefix[:-1]
 
     def step(self, number: int) -> Place:
         """Return the position of a step."""
@@ -50,63 +50,64 @@ class StepPlaces:
         iterations = frame.iterations
         for loop in [each for each in iterations if each not in site.loops]:
             del iterations[loop]
-            frame.again.discard(loop)
+            frame.repeating.discard(loop)
         for loop in site.loops:
             iterations.setdefault(loop, -1 if site.kind == "loop" and loop == site.loops[-1] else 0)
-            if loop in frame.again:
-                frame.again.discard(loop)
+            if loop in frame.repeating:
+                frame.repeating.discard(loop)
                 iterations[loop] += 1
         if site.kind == "loop":
             iterations[site.loops[-1]] += 1
         elif site.kind == "again":
-            frame.again.add(site.loops[-1])
-        own = [part for loop in site.loops for part in (loop, iterations[loop])]
-        self._last = (*frame.before, *own, site.order)
+            frame.repeating.add(site.loops[-1])
+        counts = [part for loop in site.loops for part in (loop, iterations[loop])]
+        self._last = (*frame.prefix, *counts, site.order)
         self._calls = 0
         return self._last
 
 
 class _Frame(NamedTuple):
-    before: Place
+    prefix: Place
     iterations: dict[int, int]
-    again: set[int]
+    repeating: set[int]
 
 
-def lockstep(threads: Sequence[Sequence[Told]]) -> list[list[int]]:
+def lockstep(threads: Sequence[Sequence[ThreadStep]]) -> list[list[int]]:
     """Return the ticks of each thread's steps, from 0, for one threadgroup."""
     ticks: list[list[int]] = [[] for _ in threads]
     last = max((steps[-1].epoch for steps in threads if steps), default=0)
-    now = 0
+    tick = 0
     for epoch in range(last + 1):
-        end, waiting = now, []
+        end, waiting = tick, []
         for first in range(0, len(threads), LANES):
             lanes = range(first, min(first + LANES, len(threads)))
-            ahead = {lane: list(_of(threads[lane], len(ticks[lane]), epoch)) for lane in lanes}
-            held = {lane for lane in lanes if ahead[lane] and len(ticks[lane]) + len(ahead[lane]) < len(threads[lane])}
-            waiting += sorted(held)
-            end = max(end, _group(ahead, held, ticks, now))
+            places = {lane: list(_places_of_epoch(threads[lane], len(ticks[lane]), epoch)) for lane in lanes}
+            steps = {lane: len(ticks[lane]) + len(places[lane]) for lane in lanes}
+            at_barrier = {lane for lane in lanes if places[lane] and steps[lane] < len(threads[lane])}
+            waiting += sorted(at_barrier)
+            end = max(end, _run_simdgroup(places, at_barrier, ticks, tick))
         for lane in waiting:
             ticks[lane].append(end)
-        now = end + bool(waiting)
+        tick = end + bool(waiting)
     return ticks
 
 
-def _of(steps: Sequence[Told], start: int, epoch: int) -> Iterator[Place]:
+def _places_of_epoch(steps: Sequence[ThreadStep], start: int, epoch: int) -> Iterator[Place]:
     for step in steps[start:]:
         if step.epoch != epoch:
             return
         yield step.place
 
 
-def _group(ahead: dict[int, list[Place]], held: set[int], ticks: list[list[int]], now: int) -> int:
+def _run_simdgroup(places: dict[int, list[Place]], at_barrier: set[int], ticks: list[list[int]], tick: int) -> int:
     """Run a SIMD-group up to its barrier, excluding the barrier's own step; return the tick after the last step."""
-    at = dict.fromkeys(ahead, 0)
-    ends = {lane: len(steps) - (lane in held) for lane, steps in ahead.items()}
-    while left := [lane for lane in ahead if at[lane] < ends[lane]]:
-        first = min(ahead[lane][at[lane]] for lane in left)
-        for lane in left:
-            if ahead[lane][at[lane]] == first:
-                ticks[lane].append(now)
-                at[lane] += 1
-        now += 1
-    return now
+    positions = dict.fromkeys(places, 0)
+    ends = {lane: len(steps) - (lane in at_barrier) for lane, steps in places.items()}
+    while running := [lane for lane in places if positions[lane] < ends[lane]]:
+        first = min(places[lane][positions[lane]] for lane in running)
+        for lane in running:
+            if places[lane][positions[lane]] == first:
+                ticks[lane].append(tick)
+                positions[lane] += 1
+        tick += 1
+    return tick

@@ -81,7 +81,7 @@ class SourceMarks:
         self.tree: Tree = outline(self.text).program
         self.starts = [t.start for t in self.tree.tokens]
         self._data = self.text.encode()
-        self._plain = len(self._data) == len(self.text)
+        self._is_ascii = len(self._data) == len(self.text)
         self._before: dict[int, list[str]] = {}
         self._after: dict[int, list[str]] = {}
 
@@ -90,9 +90,9 @@ class SourceMarks:
         places = sorted({*self._before, *self._after})
         return [Edit(p, p, "".join([*self._after.get(p, []), *self._before.get(p, [])])) for p in places]
 
-    def offset(self, at: int) -> int:
+    def offset(self, byte_offset: int) -> int:
         """Return an offset in characters from one in bytes."""
-        return at if self._plain else len(self._data[:at].decode(errors="ignore"))
+        return byte_offset if self._is_ascii else len(self._data[:byte_offset].decode(errors="ignore"))
 
     def token(self, offset: int) -> int:
         """Return the token that begins at an offset; -1 if none does."""
@@ -106,14 +106,14 @@ class SourceMarks:
     def end(self, cursor: Any) -> int:
         """Return the end of a statement, including its semicolon."""
         kind = cursor.kind.name
-        at = self.offset(cursor.extent.end.offset)
+        position = self.offset(cursor.extent.end.offset)
         if kind == "COMPOUND_STMT":
-            return at
+            return position
         if kind in HEADED or kind in {"CASE_STMT", "DEFAULT_STMT", "LABEL_STMT"}:
             last = list(cursor.get_children())
-            return self.end(last[-1]) if last else at
-        found = _SEMICOLON.match(self.text, at)
-        return found.end() if found else at
+            return self.end(last[-1]) if last else position
+        semicolon = _SEMICOLON.match(self.text, position)
+        return semicolon.end() if semicolon else position
 
     def head(self, cursor: Any) -> int:
         """Return the end of a statement, or of its head if it has a body."""
@@ -128,20 +128,20 @@ class SourceMarks:
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         names = tuple(scope)
-        shown = tuple(name.removeprefix(HANDED) for name in names)  # an input at program scope, by the author's name
+        author_names = tuple(name.removeprefix(HANDED) for name in names)  # those of inputs at program scope
         stop = self.text.find("\n", offset)
         stop = min(end, stop if stop >= 0 else len(self.text))
-        edited = self.cell.edited
-        first, last = edited.original_column(line, column), edited.original_column(line, column + stop - offset)
+        text = self.cell.edited
+        first, last = text.original_column(line, column), text.original_column(line, column + stop - offset)
         self.sites.append(
-            Site(line, first, max(1, last - first), offset, kind, shown, self.loops, self.name),
+            Site(line, first, max(1, last - first), offset, kind, author_names, self.loops, self.name),
         )
         return f"$step({', '.join([str(len(self.sites) - 1), *names])})"
 
-    def before(self, offset: int, text: str) -> None:
+    def insert_before(self, offset: int, text: str) -> None:
         """Insert an opening text, or one without a counterpart, at a position."""
         self._before.setdefault(offset, []).append(text)
 
-    def after(self, offset: int, text: str) -> None:
+    def insert_after(self, offset: int, text: str) -> None:
         """Insert a closing text at a position."""
         self._after.setdefault(offset, []).insert(0, text)

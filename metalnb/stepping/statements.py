@@ -17,14 +17,14 @@ from metalnb.msl.text.edits import EditedText
 
 from .source_marks import HEADED, Site, SourceMarks
 
-__all__ = ["FUNCTIONS", "NESTED", "Marked", "marked"]
+__all__ = ["FUNCTIONS", "NESTED", "MarkedSource", "mark_statements"]
 
 FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONVERSION_FUNCTION"})
 NESTED = frozenset({"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL", "STRUCT_DECL", "CLASS_DECL", "CLASS_TEMPLATE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedSource:
     """A source with the inserted calls, and the sites that they refer to by number."""
 
     text: str
@@ -34,7 +34,7 @@ class Marked:
 Scope = dict[str, None]
 
 
-def marked(parsed: Parsed, *, nested: bool = True) -> Marked:
+def mark_statements(parsed: Parsed, *, nested: bool = True) -> MarkedSource:
     """Put a call before each statement of a cell's functions.
 
     Parameters
@@ -46,7 +46,7 @@ def marked(parsed: Parsed, *, nested: bool = True) -> Marked:
     writer = _Writer(parsed, nested=nested)
     for function in _functions(parsed, parsed.unit.cursor):
         writer.function(function)
-    return Marked(EditedText(writer.text, writer.edits()).text, tuple(writer.sites))
+    return MarkedSource(EditedText(writer.text, writer.edits()).text, tuple(writer.sites))
 
 
 def _functions(parsed: Parsed, cursor: Any) -> Iterator[Any]:
@@ -71,20 +71,20 @@ class _Writer(SourceMarks):
         body = next((c for c in cursor.get_children() if c.kind.name == "COMPOUND_STMT"), None)
         if body is None or self.parsed.owner(body.location) is not self.cell:
             return
-        at = self.start(body)
-        head = self.text[self.start(cursor) : at]
-        if "constexpr" in head or self.token(at) < 0 or self.text[at] != "{":
+        start = self.start(body)
+        head = self.text[self.start(cursor) : start]
+        if "constexpr" in head or self.token(start) < 0 or self.text[start] != "{":
             return
         self.name, self.loops = cursor.spelling, ()
         parameters = [c.spelling for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
         self.body(body, {p: None for p in parameters if p})
 
     def body(self, cursor: Any, scope: Scope) -> None:
-        at, end = self.start(cursor), self.offset(cursor.extent.end.offset)
-        self.before(at + 1, f" const $function_scope $inside_{len(self.sites)}({len(self.sites)});")
+        start, end = self.start(cursor), self.offset(cursor.extent.end.offset)
+        self.insert_before(start + 1, f" const $function_scope $inside_{len(self.sites)}({len(self.sites)});")
         inner = self.block(cursor, scope)
         if self.text[end - 1] == "}":
-            self.before(end - 1, f"{self.site(end - 1, 'end', inner, end)};")
+            self.insert_before(end - 1, f"{self.site(end - 1, 'end', inner, end)};")
 
     def block(self, cursor: Any, scope: Scope) -> Scope:
         """Mark the statements in braces; return the scope at their end."""
@@ -93,11 +93,11 @@ class _Writer(SourceMarks):
             self.statement(child, inner)
         return inner
 
-    def statement(self, cursor: Any, scope: Scope, *, alone: bool = False) -> None:
-        """Mark a statement; ``alone``: a branch or a loop's body without braces."""
-        kind, at = cursor.kind.name, self.start(cursor)
+    def statement(self, cursor: Any, scope: Scope, *, is_branch: bool = False) -> None:
+        """Mark a statement; ``is_branch``: a branch or a loop's body without braces."""
+        kind, start = cursor.kind.name, self.start(cursor)
         if kind == "COMPOUND_STMT":
-            if self.token(at) >= 0 and self.text[at] == "{" and at not in self._used:
+            if self.token(start) >= 0 and self.text[start] == "{" and start not in self._used:
                 self.block(cursor, scope)
             return
         if kind in {"CASE_STMT", "DEFAULT_STMT", "LABEL_STMT"}:
@@ -105,37 +105,37 @@ class _Writer(SourceMarks):
             if children:
                 self.statement(children[-1], scope)
             return
-        if kind == "NULL_STMT" or at in self._used or self.token(at) < 0:
+        if kind == "NULL_STMT" or start in self._used or self.token(start) < 0:
             return
-        self._used.add(at)
-        if alone:
-            self.before(at, "{ ")
-            self.after(self.end(cursor), " }")
+        self._used.add(start)
+        if is_branch:
+            self.insert_before(start, "{ ")
+            self.insert_after(self.end(cursor), " }")
             scope = dict(scope)
-        if not self.tells_itself(cursor, kind):
-            self.before(at, f"{self.site(at, 'statement', scope, self.head(cursor))}; ")
+        if not self.reports_itself(cursor, kind):
+            self.insert_before(start, f"{self.site(start, 'statement', scope, self.head(cursor))}; ")
         word = HEADED.get(kind, "do" if kind == "DO_STMT" else "")
-        if word and self.text.startswith(word, at):
-            self.headed(cursor, kind, dict(scope))
+        if word and self.text.startswith(word, start):
+            self.mark_parts(cursor, kind, dict(scope))
             return
         if kind == "DECL_STMT":
             _declare(cursor, scope)
         if self.nested:
             self.lambdas(cursor)
 
-    def tells_itself(self, cursor: Any, kind: str) -> bool:
+    def reports_itself(self, cursor: Any, kind: str) -> bool:
         """Return whether a statement needs no report: a loop, whose condition reports, or an empty declaration."""
         if kind == "DECL_STMT":
             return not _does_something(cursor)
         word = {"FOR_STMT": "for", "DO_STMT": "do", "WHILE_STMT": "while"}.get(kind, "")
         declares = any(c.kind.name in {"VAR_DECL", "DECL_STMT"} for c in cursor.get_children())
-        plain = kind != "WHILE_STMT" or not declares
-        return bool(word) and plain and self.text.startswith(word, self.start(cursor))
+        has_no_declaration = kind != "WHILE_STMT" or not declares
+        return bool(word) and has_no_declaration and self.text.startswith(word, self.start(cursor))
 
-    def headed(self, cursor: Any, kind: str, scope: Scope) -> None:
+    def mark_parts(self, cursor: Any, kind: str, scope: Scope) -> None:
         """Mark the parts of an ``if``, a ``switch`` or a loop."""
         if kind == "DO_STMT":
-            self.repeated(cursor, scope)
+            self.mark_repetition(cursor, scope)
             return
         i = self.token(self.start(cursor)) + 1
         i += self.tree.text(i) == "constexpr"
@@ -146,21 +146,21 @@ class _Writer(SourceMarks):
         children = list(cursor.get_children())
         head = [c for c in children if self.start(c) < limit]
         bodies = [c for c in children if self.start(c) > limit]
-        for declared in head:
-            _declare(declared, scope)
+        for declaration in head:
+            _declare(declaration, scope)
         outside = self.loops
         if kind in {"FOR_STMT", "WHILE_STMT", "CXX_FOR_RANGE_STMT"}:
             self.loops = (*outside, self.start(cursor))
             self.condition(kind, head, i, close, scope, bodies)
-        for each in bodies:
-            self.statement(each, dict(scope), alone=True)
+        for body in bodies:
+            self.statement(body, dict(scope), is_branch=True)
         self.loops = outside
 
     def condition(self, kind: str, head: list[Any], i: int, close: int, scope: Scope, bodies: list[Any]) -> None:
         """Mark a loop's condition, which begins an iteration; if it declares a variable, mark the body's start."""
         opening, closing = self.tree.tokens[i].end, self.tree.tokens[close].start
         if kind == "FOR_STMT":
-            ends = [k for k in range(i + 1, close) if self.tree.texts[k] == ";" and self.tree.around(k) == i]
+            ends = [k for k in range(i + 1, close) if self.tree.texts[k] == ";" and self.tree.enclosing(k) == i]
             if len(ends) != 2:
                 return
             opening, closing = self.tree.tokens[ends[0]].end, self.tree.tokens[ends[1]].start
@@ -169,29 +169,29 @@ class _Writer(SourceMarks):
             body = bodies[-1] if bodies else None
             if body is not None and body.kind.name == "COMPOUND_STMT" and self.text[self.start(body)] == "{":
                 at = self.start(body) + 1
-                self.before(at, f" {self.site(at, 'loop', scope, at)};")
+                self.insert_before(at, f" {self.site(at, 'loop', scope, at)};")
             return
         place = next((t.start for t in self.tree.tokens[i:close] if t.start >= opening), opening)
         call = self.site(min(place, closing), "loop", scope, closing)
         if self.text[opening:closing].strip():
-            self.after(opening, f" ({call}, (")
-            self.before(closing, "))")
+            self.insert_after(opening, f" ({call}, (")
+            self.insert_before(closing, "))")
         else:
-            self.after(opening, f" ({call}, true)")
+            self.insert_after(opening, f" ({call}, true)")
 
-    def repeated(self, cursor: Any, scope: Scope) -> None:
+    def mark_repetition(self, cursor: Any, scope: Scope) -> None:
         """Mark a ``do`` loop."""
         children = list(cursor.get_children())
         outside = self.loops
         self.loops = (*outside, self.start(cursor))
         if children:
-            self.statement(children[0], dict(scope), alone=True)
+            self.statement(children[0], dict(scope), is_branch=True)
             end = self.end(children[0])
             i = bisect_right(self.starts, end - 1)
             if self.tree.text(i) == "while" and self.tree.close(i + 1) > 0:
                 first, last = self.tree.tokens[i + 1].end, self.tree.tokens[self.tree.close(i + 1)].start
-                self.after(first, f"{self.site(first, 'again', scope, last)}, (")
-                self.before(last, ")")
+                self.insert_after(first, f"{self.site(first, 'again', scope, last)}, (")
+                self.insert_before(last, ")")
         self.loops = outside
 
     def lambdas(self, cursor: Any) -> None:

@@ -17,7 +17,7 @@ function metalnbStepper(name, data) {
   };
   // A two-dimensional threadgroup is drawn with a row for each y; otherwise each row is a SIMD-group.
   const plane = size[1] > 1 && size[0] <= 64;
-  const across = plane ? size[0] : 32;
+  const perRow = plane ? size[0] : 32;
   const barriers = [...new Set(steps.flatMap(s => s.filter(x => x[2]).map(x => x[1])))].sort((a, b) => a - b);
 
   // The number of the step that a thread is about to take before tick `at`; the count of its steps if it has ended.
@@ -30,20 +30,20 @@ function metalnbStepper(name, data) {
     return low;
   };
   // The variables at each step of a thread: those of the function's previous step, and the changes.
-  const known = {};
-  const variables = t => known[t] ??= (() => {
+  const variablesOfThread = {};
+  const variables = t => variablesOfThread[t] ??= (() => {
     const frames = new Map();
     return steps[t].map((step, k) => {
-      const now = new Map(frames.get(step[3]) || []);
+      const values = new Map(frames.get(step[3]) || []);
       const row = data.changes[t][k];
-      for (let i = 0; i < row.length; i += 2) now.set(row[i], row[i + 1]);
-      frames.set(step[3], now);
-      return now;
+      for (let i = 0; i < row.length; i += 2) values.set(row[i], row[i + 1]);
+      frames.set(step[3], values);
+      return values;
     });
   })();
 
-  const begin = root => {
-    let thread = data.thread, tick = 0, since = 0;  // changes since tick `since` are marked
+  const attach = root => {
+    let thread = data.thread, tick = 0, markedFrom = 0;  // changes from tick `markedFrom` on are marked
     const aim = data.aim && {memory: data.aim[0], element: data.aim[1], tick: data.aim[2]};
     root.dataset.ready = "1";
     root.textContent = "";
@@ -52,13 +52,13 @@ function metalnbStepper(name, data) {
 
     // ---- The bar.
     const bar = make("div", "mt-bar"), slide = make("div", "mt-slide"), range = make("input"), count = make("span", "mt-count");
-    const button = (label, path, act) => {
+    const button = (label, path, onClick) => {
       const b = make("button");
       b.type = "button";
       b.title = label;
       b.setAttribute("aria-label", label);
       b.innerHTML = icon(path);
-      b.addEventListener("click", act);
+      b.addEventListener("click", onClick);
       bar.append(b);
     };
     range.type = "range";
@@ -66,7 +66,7 @@ function metalnbStepper(name, data) {
     range.max = data.ticks;
     range.setAttribute("aria-label", "tick");
     count.setAttribute("aria-live", "polite");
-    range.addEventListener("input", () => go(+range.value));
+    range.addEventListener("input", () => goTo(+range.value));
     slide.append(range);
     for (const b of barriers) {
       const mark = make("i");
@@ -74,19 +74,19 @@ function metalnbStepper(name, data) {
       slide.append(mark);
     }
     const stops = () => [...steps[thread].map(s => s[1]), data.ticks];
-    const next = () => go(stops().find(s => s > tick) ?? data.ticks);
-    const back = () => go(stops().filter(s => s < tick).pop() ?? 0);
-    const nextBarrier = () => go(barriers.find(b => b > tick) ?? data.ticks);
-    const lastBarrier = () => go(barriers.filter(b => b < tick).pop() ?? 0);
-    button("to the start (Home)", "M2 2h2v12H2zM14 2v12L5 8z", () => go(0));
+    const stepForward = () => goTo(stops().find(s => s > tick) ?? data.ticks);
+    const stepBack = () => goTo(stops().filter(s => s < tick).pop() ?? 0);
+    const nextBarrier = () => goTo(barriers.find(b => b > tick) ?? data.ticks);
+    const lastBarrier = () => goTo(barriers.filter(b => b < tick).pop() ?? 0);
+    button("to the start (Home)", "M2 2h2v12H2zM14 2v12L5 8z", () => goTo(0));
     if (barriers.length) button("back to a barrier (Shift ←)", "M15 2v12l-6-6zM8 2v12L2 8zM0 2h2v12H0z", lastBarrier);
-    button("back a statement (←)", "M12 2v12L3 8z", back);
-    button("on by a statement (→)", "M4 2v12l9-6z", next);
+    button("back a statement (←)", "M12 2v12L3 8z", stepBack);
+    button("on by a statement (→)", "M4 2v12l9-6z", stepForward);
     if (barriers.length) button("on to a barrier (Shift →)", "M1 2v12l6-6zM8 2v12l6-6zM14 2h2v12h-2z", nextBarrier);
-    button("to the end (End)", "M12 2h2v12h-2zM2 2v12l9-6z", () => go(data.ticks));
+    button("to the end (End)", "M12 2h2v12h-2zM2 2v12l9-6z", () => goTo(data.ticks));
     const toAim = () => {
       thread = data.thread;
-      go(aim.tick);
+      goTo(aim.tick);
     };
     if (aim) {
       button("to the write that was asked for (W)", "M7 0h2v3h-2zM7 13h2v3h-2zM0 7h3v2h-3zM13 7h3v2h-3zM8 4a4 4 0 1 1 0 8a4 4 0 1 1 0-8z", toAim);
@@ -97,7 +97,7 @@ function metalnbStepper(name, data) {
     bar.append(slide, count);
 
     // ---- Source and variables.
-    const two = make("div", "mt-two"), source = make("div", "mt-source"), side = make("div", "mt-side");
+    const panes = make("div", "mt-panes"), source = make("div", "mt-source"), side = make("div", "mt-side");
     const rows = {};
     for (let n = data.lines[0]; n <= data.lines[1]; ++n) {
       const row = make("div", "mt-row"), text = make("span");
@@ -107,15 +107,15 @@ function metalnbStepper(name, data) {
       rows[n] = row;
       source.append(row);
     }
-    two.append(source, side);
+    panes.append(source, side);
 
     // ---- The strip of threads.
     const strip = make("div", "mt-block"), stripTitle = make("div", "mt-title"), grid = make("div", steps.length > 256 ? "mt-strip mt-many" : "mt-strip");
     const cells = [];
-    for (let first = 0; first < steps.length; first += across) {
+    for (let first = 0; first < steps.length; first += perRow) {
       const row = make("div", "mt-simd");
       row.append(make("small", "", plane ? position(first).split(", ").slice(1).join(", ") : first));
-      for (let t = first; t < Math.min(first + across, steps.length); ++t) {
+      for (let t = first; t < Math.min(first + perRow, steps.length); ++t) {
         const cell = make("button", "mt-t");
         cell.type = "button";
         cell.tabIndex = -1;
@@ -153,12 +153,12 @@ function metalnbStepper(name, data) {
       // Structs and vectors are long: fewer per row, and one that fills a row wraps to the next line.
       const longest = [...m.initial || [], ...m.writes.filter((_, j) => j % 4 === 3)]
         .reduce((most, v) => Math.max(most, v < 0 ? 1 : texts[v].length), 1);
-      const fitting = longest > 12 ? Math.max(1, 2 ** Math.floor(Math.log2(112 / longest))) : 16;
-      const flat = m.shape.length === 1 && plane && total % across === 0 && total > across && fitting > 1;
-      const columns = m.columns ?? (m.shape.length > 1 ? m.shape.at(-1) : flat ? across : Math.min(total, fitting));
+      const perLine = longest > 12 ? Math.max(1, 2 ** Math.floor(Math.log2(112 / longest))) : 16;
+      const flat = m.shape.length === 1 && plane && total % perRow === 0 && total > perRow && perLine > 1;
+      const columns = m.columns ?? (m.shape.length > 1 ? m.shape.at(-1) : flat ? perRow : Math.min(total, perLine));
       const least = longest > 12 && longest < 112 ? "max-content" : 0;
       if (columns > 20) grid.classList.add("mt-small");
-      if (fitting === 1) grid.classList.add("mt-records");
+      if (perLine === 1) grid.classList.add("mt-records");
       grid.style.gridTemplateColumns = `max-content repeat(${columns},minmax(${least},auto))`;
       const cells = [];
       for (let i = 0; i < total; ++i) {
@@ -188,7 +188,7 @@ function metalnbStepper(name, data) {
       if (memory.querySelector(".mt-grid")) key.append(make("span", "", `${small ? "in a cell's tooltip" : "below a value"}: the thread that wrote it last`));
       memory.append(key);
     }
-    root.append(bar, two, strip);
+    root.append(bar, panes, strip);
     if (pictures.length) root.append(memory);
 
     // ---- Drawing a state.
@@ -209,31 +209,31 @@ function metalnbStepper(name, data) {
         part.surroundContents(make("mark"));
       }
     };
-    let marked = null;
+    let markedRow = null;
 
-    const drawSource = (where, k) => {
-      if (marked) {
-        marked.classList.remove("mt-here");
-        marked.lastChild.innerHTML = data.source[marked.dataset.line - 1] || " ";
-        marked = null;
+    const drawSource = (threadStates, k) => {
+      if (markedRow) {
+        markedRow.classList.remove("mt-here");
+        markedRow.lastChild.innerHTML = data.source[markedRow.dataset.line - 1] || " ";
+        markedRow = null;
       }
-      const standing = {};
-      for (const p of where) if (p.line) standing[p.line] = (standing[p.line] || 0) + 1;
+      const threadCounts = {};
+      for (const p of threadStates) if (p.line) threadCounts[p.line] = (threadCounts[p.line] || 0) + 1;
       for (const [n, row] of Object.entries(rows)) {
-        const many = row.children[1];
-        many.textContent = "";
-        if (standing[n]) {
+        const badge = row.children[1];
+        badge.textContent = "";
+        if (threadCounts[n]) {
           const dot = make("u");
           dot.style.setProperty("--c", colour(+n));
-          many.append(standing[n], dot);
+          badge.append(threadCounts[n], dot);
         }
       }
       if (k < steps[thread].length) {
         const [line, column, width] = places[steps[thread][k][0]];
-        marked = rows[line];
-        marked.classList.add("mt-here");
-        mark(marked, column, width);
-        const top = marked.offsetTop, view = source.clientHeight;
+        markedRow = rows[line];
+        markedRow.classList.add("mt-here");
+        mark(markedRow, column, width);
+        const top = markedRow.offsetTop, view = source.clientHeight;
         if (top < source.scrollTop + 20 || top > source.scrollTop + view - 50) source.scrollTop = top - view / 2;
       }
     };
@@ -248,9 +248,9 @@ function metalnbStepper(name, data) {
         return;
       }
       const all = variables(thread);
-      const show = (at, fresh) => {
+      const show = (at, isCurrent) => {
         const table = make("div", "mt-vars"), place = places[steps[thread][at][0]];
-        const row = fresh ? data.changes[thread][at] : [];
+        const row = isCurrent ? data.changes[thread][at] : [];
         const changed = new Set(row.filter((_, i) => i % 2 === 0));
         for (const n of place[4]) {
           const cls = changed.has(n) && at ? "mt-new" : "";
@@ -271,13 +271,13 @@ function metalnbStepper(name, data) {
       const name = at => texts[places[steps[thread][at][0]][3]];
       if (step[3] >= 0) side.append(make("div", "mt-title", `in ${name(at)}`));
       show(at, true);
-      const deeds = data.touches[thread][k];
-      if (deeds.length) {
-        const list = make("div", "mt-deeds");
-        for (const [m, index, written, text] of deeds) {
-          const deed = make("div"), what = element(data.names[m], data.shapes[m], index);
-          deed.append(make("span", "", written ? "writes " : "reads "), what, make("span", "", " = "), texts[text]);
-          list.append(deed);
+      const accesses = data.touches[thread][k];
+      if (accesses.length) {
+        const list = make("div", "mt-accesses");
+        for (const [m, index, written, text] of accesses) {
+          const item = make("div"), what = element(data.names[m], data.shapes[m], index);
+          item.append(make("span", "", written ? "writes " : "reads "), what, make("span", "", " = "), texts[text]);
+          list.append(item);
         }
         side.append(list);
       }
@@ -287,12 +287,12 @@ function metalnbStepper(name, data) {
       }
     };
 
-    const states = ["mt-run", "mt-wait", "mt-bar-wait", "mt-ended"];
-    const drawStrip = where => {
+    const stateClasses = ["mt-run", "mt-wait", "mt-bar-wait", "mt-ended"];
+    const drawStrip = threadStates => {
       const tally = [0, 0, 0, 0];
-      where.forEach((p, t) => {
+      threadStates.forEach((p, t) => {
         const cell = cells[t];
-        cell.className = `mt-t ${states[p.state]}${t === thread ? " mt-me" : ""}`;
+        cell.className = `mt-t ${stateClasses[p.state]}${t === thread ? " mt-me" : ""}`;
         cell.style.setProperty("--c", p.line ? colour(p.line) : "transparent");
         cell.textContent = "";
         if (p.line) cell.append(make("em", "", p.line));
@@ -301,63 +301,63 @@ function metalnbStepper(name, data) {
         ++tally[p.state];
       });
       stripTitle.textContent = "";
-      const said = ["run", "wait for their SIMD-group", "at a barrier", "ended"];
-      stripTitle.append(make("b", "", "threads "), tally.map((n, i) => n && `${n} ${said[i]}`).filter(Boolean).join(" · "));
+      const phrases = ["run", "wait for their SIMD-group", "at a barrier", "ended"];
+      stripTitle.append(make("b", "", "threads "), tally.map((n, i) => n && `${n} ${phrases[i]}`).filter(Boolean).join(" · "));
     };
 
     // The accesses of a thread's statement: memory, element, whether it is written.
-    const touched = (t, k) => k < steps[t].length && data.touches[t] ? data.touches[t][k] : [];
+    const accessesOf = (t, k) => k < steps[t].length && data.touches[t] ? data.touches[t][k] : [];
     // On an image: the last write, the other threads' current accesses, and the thread's own on top.
-    const marks = (m, reads, where) => {
+    const marks = (m, reads, threadStates) => {
       const found = [], w = m.writes;
-      for (let i = 0; i < w.length && w[i] < tick; i += 4) if (w[i] >= since) found.push([w[i + 2], "mt-new"]);
-      where.forEach((p, t) => {
+      for (let i = 0; i < w.length && w[i] < tick; i += 4) if (w[i] >= markedFrom) found.push([w[i + 2], "mt-new"]);
+      threadStates.forEach((p, t) => {
         if (p.state || t === thread) return;
-        for (const [n, index] of touched(t, p.step)) if (n === m.number) found.push([index, "mt-others"]);
+        for (const [n, index] of accessesOf(t, p.step)) if (n === m.number) found.push([index, "mt-others"]);
       });
       for (const [n, index, written] of reads) if (n === m.number) found.push([index, written ? "mt-writes" : "mt-read"]);
       if (aim?.memory === m.number) found.push([aim.element, "mt-wrong"]);
       return found;
     };
-    const drawMemory = (k, where) => {
-      const reads = touched(thread, k);
+    const drawMemory = (k, threadStates) => {
+      const reads = accessesOf(thread, k);
       for (const {m, cells, image} of pictures) {
         if (image) {
-          image.draw(tick, marks(m, reads, where), position);
+          image.draw(tick, marks(m, reads, threadStates), position);
           continue;
         }
         const value = cells.map((_, i) => m.initial ? m.initial[i] : -1), writer = cells.map(() => -1);
-        const fresh = new Set();
+        const changedCells = new Set();
         const w = m.writes;
         for (let i = 0; i < w.length && w[i] < tick; i += 4) {
           value[w[i + 2]] = w[i + 3];
           writer[w[i + 2]] = w[i + 1];
-          if (w[i] >= since) fresh.add(w[i + 2]);
+          if (w[i] >= markedFrom) changedCells.add(w[i + 2]);
         }
         const read = new Set(reads.filter(r => r[0] === m.number && !r[2]).map(r => r[1]));
         const writes = new Set(reads.filter(r => r[0] === m.number && r[2]).map(r => r[1]));
         cells.forEach((cell, i) => {
-          cell.className = "mt-cell" + (value[i] < 0 ? " mt-none" : "") + (fresh.has(i) ? " mt-new" : "") +
+          cell.className = "mt-cell" + (value[i] < 0 ? " mt-none" : "") + (changedCells.has(i) ? " mt-new" : "") +
             (writes.has(i) ? " mt-writes" : "") + (read.has(i) ? " mt-read" : "") + (writer[i] === thread ? " mt-mine" : "") +
             (aim?.memory === m.number && aim.element === i ? " mt-wrong" : "");
           cell.textContent = value[i] < 0 ? "·" : texts[value[i]];
-          const who = writer[i] < 0 ? "" : `${position(writer[i])}`;
-          cell.append(make("s", "", who || "\u00a0"));
-          cell.title = element(m.name, m.shape, i) + (who ? `, written by thread ${who}` : value[i] < 0 ? ", never written" : "");
+          const writerName = writer[i] < 0 ? "" : `${position(writer[i])}`;
+          cell.append(make("s", "", writerName || "\u00a0"));
+          cell.title = element(m.name, m.shape, i) + (writerName ? `, written by thread ${writerName}` : value[i] < 0 ? ", never written" : "");
         });
       }
     };
 
-    const go = to => {
-      since = to > tick ? tick : stops().filter(s => s < to).pop() ?? 0;
+    const goTo = to => {
+      markedFrom = to > tick ? tick : stops().filter(s => s < to).pop() ?? 0;
       tick = Math.max(0, Math.min(data.ticks, to));
       draw();
     };
     const draw = () => {
-      const where = steps.map((own, t) => {
+      const threadStates = steps.map((track, t) => {
         const k = pending(t, tick);
-        if (k === own.length) return {state: 3, line: 0};
-        return {state: own[k][2] ? 2 : own[k][1] > tick ? 1 : 0, line: places[own[k][0]][0], step: k};
+        if (k === track.length) return {state: 3, line: 0};
+        return {state: track[k][2] ? 2 : track[k][1] > tick ? 1 : 0, line: places[track[k][0]][0], step: k};
       });
       const k = pending(thread, tick);
       range.value = tick;
@@ -365,10 +365,10 @@ function metalnbStepper(name, data) {
       range.style.setProperty("--part", tick / Math.max(1, data.ticks));
       root.dataset.tick = tick;
       root.dataset.thread = thread;
-      drawSource(where, k);
+      drawSource(threadStates, k);
       drawSide(k);
-      drawStrip(where);
-      drawMemory(k, where);
+      drawStrip(threadStates);
+      drawMemory(k, threadStates);
     };
     const choose = t => {
       thread = Math.max(0, Math.min(steps.length - 1, t));
@@ -376,19 +376,19 @@ function metalnbStepper(name, data) {
     };
     root.addEventListener("keydown", event => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const act = {
-        ArrowRight: event.shiftKey ? nextBarrier : next, ArrowLeft: event.shiftKey ? lastBarrier : back,
-        ArrowDown: () => choose(thread + (plane ? across : 1)), ArrowUp: () => choose(thread - (plane ? across : 1)),
+      const action = {
+        ArrowRight: event.shiftKey ? nextBarrier : stepForward, ArrowLeft: event.shiftKey ? lastBarrier : stepBack,
+        ArrowDown: () => choose(thread + (plane ? perRow : 1)), ArrowUp: () => choose(thread - (plane ? perRow : 1)),
         ".": () => choose(thread + 1), ",": () => choose(thread - 1),
-        Home: () => go(0), End: () => go(data.ticks), PageDown: nextBarrier, PageUp: lastBarrier,
+        Home: () => goTo(0), End: () => goTo(data.ticks), PageDown: nextBarrier, PageUp: lastBarrier,
         w: aim && toAim,
       }[event.key];
-      if (!act) return;
+      if (!action) return;
       event.preventDefault();
       event.stopPropagation();
-      act();
+      action();
     });
-    go(aim ? aim.tick : steps[thread].length ? steps[thread][0][1] : 0);
+    goTo(aim ? aim.tick : steps[thread].length ? steps[thread][0][1] : 0);
   };
-  for (const root of document.querySelectorAll(`[id="${name}"]`)) if (!root.dataset.ready) begin(root);
+  for (const root of document.querySelectorAll(`[id="${name}"]`)) if (!root.dataset.ready) attach(root);
 }

@@ -19,7 +19,7 @@ from metalnb.display.highlight import highlight
 
 from .trace_record import KernelTrace, TraceImage, TraceMemory
 from .trace_text import trace_head, trace_notes, trace_text
-from .variable_values import shown
+from .variable_values import value_text
 
 __all__ = ["trace_html"]
 
@@ -42,11 +42,12 @@ def trace_html(trace: KernelTrace) -> str:
         f'<div class="metalnb-head"><code><b>{escape(trace.kernel)}</b></code>'
         f'<span class="metalnb-doc">{escape(trace_head(trace).partition(": ")[2])}</span></div>'
     )
-    aimed = f'<div class="mt-aimed">{escape(trace.aim.text)}</div>' if trace.aim else ""
+    aim_note = f'<div class="mt-aimed">{escape(trace.aim.text)}</div>' if trace.aim else ""
     notes = "".join(f"<div>{escape(note)}</div>" for note in trace_notes(trace)[bool(trace.aim) :])
-    plain = f'<pre class="mt-plain metalnb-code">{escape(trace_text(trace).partition(chr(10))[2])}</pre>'
+    static_text = f'<pre class="mt-plain metalnb-code">{escape(trace_text(trace).partition(chr(10))[2])}</pre>'
     body = (
-        f'{head}{aimed}<div class="mt" id="{name}" tabindex="0" data-lm-suppress-shortcuts="true">{plain}</div>'
+        f'{head}{aim_note}'
+        f'<div class="mt" id="{name}" tabindex="0" data-lm-suppress-shortcuts="true">{static_text}</div>'
         f"{f'<div class=metalnb-notes>{notes}</div>' if notes else ''}"
         f"<script>{_file('image.js')}{_file('stepper.js')}\nmetalnbStepper({json.dumps(name)},{data});</script>"
     )
@@ -66,21 +67,22 @@ class _Texts:
 def _page(trace: KernelTrace) -> dict[str, Any]:
     """Return the data that the stepper shows: numbers, and a table of texts."""
     texts, places = _Texts(), _Places()
-    full = _threads_with_variables(trace)
+    with_variables = _threads_with_variables(trace)
     changes, touches = {}, {}
     tracks: dict[tuple[Any, ...], int] = {}  # threads on the same path share one
-    ways = []
-    drawn = _drawn(trace)
+    path_numbers = []
+    memory_drawn = _memory_to_draw(trace)
     writes: list[list[tuple[int, int, int, int]]] = [[] for _ in trace.memory]
     for t, thread in enumerate(trace.threads):
-        way = tuple((places(s, texts), s.tick, int(s.barrier), s.caller) for s in thread)
-        ways.append(tracks.setdefault(way, len(tracks)))
+        path = tuple((places(s, texts), s.tick, int(s.barrier), s.caller) for s in thread)
+        path_numbers.append(tracks.setdefault(path, len(tracks)))
         for s in thread:
             for touch in s.touched:
-                if touch.written and touch.memory in drawn:
+                if touch.written and touch.memory in memory_drawn:
                     for k, value in enumerate(touch.values):
-                        writes[touch.memory].append((s.tick, t, touch.first + k, texts(shown(value, wide=False))))
-        if t in full:
+                        text = texts(value_text(value, in_full=False))
+                        writes[touch.memory].append((s.tick, t, touch.first + k, text))
+        if t in with_variables:
             changes[t] = _changes(thread, texts)
             touches[t] = [_touches(s.touched[:64], texts) for s in thread]
     return {
@@ -94,12 +96,12 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
         "aim": [trace.aim.memory, trace.aim.element, trace.aim.tick] if trace.aim else None,
         "places": places.rows,
         "tracks": list(tracks),
-        "ways": ways,
+        "ways": path_numbers,
         "changes": changes,
         "touches": touches,
         "names": [m.name for m in trace.memory],
         "shapes": [m.shape for m in trace.memory],
-        "memory": [_memory(trace, i, sorted(writes[i]), texts) for i in _ordered(trace, drawn)],
+        "memory": [_memory(trace, i, sorted(writes[i]), texts) for i in _sort_memory(trace, memory_drawn)],
         "texts": list(texts.numbers),
     }
 
@@ -112,12 +114,12 @@ class _Places:
         self._numbers: dict[Any, int] = {}
 
     def __call__(self, step: Any, texts: _Texts) -> int:
-        at = step.line, step.column, step.width, texts(step.function)
+        position = step.line, step.column, step.width, texts(step.function)
         names = tuple(texts(name) for name in step.variables)
-        if at not in self._numbers:
-            self._numbers[at] = len(self.rows)
-            self.rows.append([*at, names])
-        number = self._numbers[at]
+        if position not in self._numbers:
+            self._numbers[position] = len(self.rows)
+            self.rows.append([*position, names])
+        number = self._numbers[position]
         if names:
             self.rows[number][4] = names
         return number
@@ -125,25 +127,25 @@ class _Places:
 
 def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
     """Return the variables that changed since the function's previous step, for each step: names, values."""
-    known: dict[tuple[int, str], str] = {}
-    found = []
+    latest: dict[tuple[int, str], str] = {}
+    rows = []
     for step in thread:
         row = []
         for name, value in step.variables.items():
-            text = shown(value)
-            if known.get((step.caller, name)) != text:
-                known[step.caller, name] = text
+            text = value_text(value)
+            if latest.get((step.caller, name)) != text:
+                latest[step.caller, name] = text
                 row += [texts(name), texts(text)]
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
-def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int, int]]:
+def _touches(accesses: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int, int]]:
     """Return a statement's reads and writes; the fields of one struct element are reported once."""
     rows = {}
-    for touch in touched:
+    for touch in accesses:
         value = touch.values[0] if touch.length == 1 and touch.values else touch.values
-        row = touch.memory, touch.first, int(touch.written), texts(shown(value))
+        row = touch.memory, touch.first, int(touch.written), texts(value_text(value))
         rows[row[:3] if touch.written else row] = row  # of a struct, the state after its last field
     return list(rows.values())
 
@@ -151,8 +153,9 @@ def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int,
 def _threads_with_variables(trace: KernelTrace) -> set[int]:
     """Return the threads whose variables the page has: all, a SIMD-group's, or the chosen one."""
     cost = [sum(1 + len(s.touched) for s in thread) for thread in trace.threads]
-    known = [t for t, thread in enumerate(trace.threads) if not thread or thread[0].variables or t == trace.thread]
-    choices = known, [t for t in known if t // 32 == trace.thread // 32]
+    threads = enumerate(trace.threads)
+    with_variables = [t for t, thread in threads if not thread or thread[0].variables or t == trace.thread]
+    choices = with_variables, [t for t in with_variables if t // 32 == trace.thread // 32]
     return next((set(c) for c in choices if sum(cost[t] for t in c) <= _TEXTS), {trace.thread})
 
 
@@ -168,41 +171,41 @@ def _span(trace: KernelTrace) -> tuple[int, int]:
     return first, max(lines)
 
 
-def _drawn(trace: KernelTrace) -> set[int]:
+def _memory_to_draw(trace: KernelTrace) -> set[int]:
     """Return the memory to draw: threadgroup memory, two-dimensional arrays, and small buffers that are written."""
-    written = {t.memory for thread in trace.threads for s in thread for t in s.touched if t.written}
+    written_memory = {t.memory for thread in trace.threads for s in thread for t in s.touched if t.written}
     return {
         i
         for i, m in enumerate(trace.memory)
         if (m.space == "threadgroup" and m.size <= _PICTURED)
         or m.image
-        or (m.space == "device" and m.size <= _PICTURED_BUFFER and i in written)
+        or (m.space == "device" and m.size <= _PICTURED_BUFFER and i in written_memory)
     }
 
 
-def _ordered(trace: KernelTrace, drawn: set[int]) -> list[int]:
-    return sorted(drawn, key=lambda i: (trace.memory[i].space != "threadgroup", i))
+def _sort_memory(trace: KernelTrace, memory_drawn: set[int]) -> list[int]:
+    return sorted(memory_drawn, key=lambda i: (trace.memory[i].space != "threadgroup", i))
 
 
-def _short(kind: str) -> str:
+def _short_type(kind: str) -> str:
     """Return a type as MSL writes it: ``float4``."""
-    plain = kind.replace("unsigned ", "u")
-    return re.sub(r"(packed_)?vec<(\w+), (\d)>", r"\1\2\3", plain)
+    spelling = kind.replace("unsigned ", "u")
+    return re.sub(r"(packed_)?vec<(\w+), (\d)>", r"\1\2\3", spelling)
 
 
 def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]], texts: _Texts) -> dict[str, Any]:
     memory = trace.memory[i]
-    found = {
-        "number": i, "name": memory.name, "space": memory.space, "type": _short(memory.type), "shape": memory.shape,
-        "initial": None, "writes": [n for write in writes for n in write],
+    data = {
+        "number": i, "name": memory.name, "space": memory.space, "type": _short_type(memory.type),
+        "shape": memory.shape, "initial": None, "writes": [n for write in writes for n in write],
     }  # fmt: skip
     if memory.image and not _as_numbers(memory):
-        return {**found, "image": _image(memory.image)}
+        return {**data, "image": _image(memory.image)}
     if memory.image:
-        found["columns"] = memory.image.shape[1]
+        data["columns"] = memory.image.shape[1]
     if memory.initial is not None:
-        found["initial"] = [texts(shown(v, wide=False)) for v in memory.initial]
-    return found
+        data["initial"] = [texts(value_text(v, in_full=False)) for v in memory.initial]
+    return data
 
 
 def _as_numbers(memory: TraceMemory) -> bool:

@@ -22,9 +22,9 @@ class StructFields:
 
 def structs(parsed: Parsed) -> dict[str, StructFields]:
     """Return the layouts of the cell's own structs, by name; struct templates have none until they are used."""
-    found: dict[str, StructFields] = {}
+    layouts: dict[str, StructFields] = {}
 
-    def visit(cursor: Any) -> None:
+    def add_structs(cursor: Any) -> None:
         for child in cursor.get_children():
             if parsed.owner(child.location) is None:
                 continue
@@ -40,9 +40,9 @@ def structs(parsed: Parsed) -> dict[str, StructFields]:
                     for f in child.get_children()
                     if f.kind.name == "FIELD_DECL" and f.spelling and not f.is_bitfield()
                 )
-                found[child.type.get_canonical().spelling] = StructFields(child.type.get_size(), fields)
+                layouts[child.type.get_canonical().spelling] = StructFields(child.type.get_size(), fields)
             if kind in NESTED or kind in FUNCTIONS or kind in {"COMPOUND_STMT", "DECL_STMT"}:
-                visit(child)
+                add_structs(child)
 
-    visit(parsed.unit.cursor)
-    return found
+    add_structs(parsed.unit.cursor)
+    return layouts

@@ -17,7 +17,7 @@ from metalnb.validation.expected_outputs import named_arrays
 
 from .array_images import images_of
 from .lockstep import LANES
-from .statements import Marked, marked
+from .statements import MarkedSource, mark_statements
 from .struct_layouts import structs
 from .trace_reader import TraceReader
 from .trace_record import KernelTrace, TraceMemory
@@ -98,24 +98,25 @@ def trace(
     grid, threadgroup = dispatch.grid, dispatch.threadgroup
     if until is not None and (thread is not None or group is not None):
         raise ArgumentError("trace: takes until=, an element that some thread wrote, or thread= or group=; got both.")
-    wanted = wrong_element(until, dispatch, args, call) if until is not None else None
-    place, chosen = _chosen(wanted.thread if wanted else thread, group, grid, threadgroup)
+    element = wrong_element(until, dispatch, args, call) if until is not None else None
+    place, thread_in_group = _resolve_position(element.thread if element else thread, group, grid, threadgroup)
     groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
     number = (place[2] * groups[1] + place[1]) * groups[0] + place[0]
     size = _grid(min(t, g - p * t) for g, t, p in zip(grid, threadgroup, place, strict=True))
     unit = kernel.unit
     parsed = parse(unit.cell, unit.headers, version=unit.version)
-    index = (chosen[2] * size[1] + chosen[1]) * size[0] + chosen[0]
+    index = (thread_in_group[2] * size[1] + thread_in_group[1]) * size[0] + thread_in_group[0]
     count = size[0] * size[1] * size[2]
     first = index // LANES * LANES
-    text, ran = _ran(parsed, unit, dispatch, number, range(count) if count <= _ALL else range(first, first + LANES))
-    reader = TraceReader(unit, text, ran, structs(parsed), count)
+    traced_threads = range(count) if count <= _ALL else range(first, first + LANES)
+    text, run = _run_traced(parsed, unit, dispatch, number, traced_threads)
+    reader = TraceReader(unit, text, run, structs(parsed), count)
     threads, ticks = reader.threads()
     memory = _with_images(reader, dispatch, args, call, threads)
-    aim = aim_at(wanted, memory, reader.sizes, threads, index) if wanted else None
+    aim = aim_at(element, memory, reader.sizes, threads, index) if element else None
     return KernelTrace(
         kernel.signature.name, unit.cell.edited.original, grid, threadgroup, place, size, index, threads,
-        memory, ticks, ran.is_full, tuple(sorted(reader.lost)), aim,
+        memory, ticks, run.is_full, tuple(sorted(reader.lost)), aim,
     )  # fmt: skip
 
 
@@ -130,29 +131,31 @@ def _with_images(reader: TraceReader, dispatch: Any, args: Any, call: Any, threa
     return tuple(replace(m, image=images.get(i)) for i, m in enumerate(reader.memory))
 
 
-def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) -> tuple[Marked, TracedRun]:
+def _run_traced(
+    parsed: Any, unit: Unit, dispatch: Any, number: int, traced_threads: range
+) -> tuple[MarkedSource, TracedRun]:
     """Run the kernel; omit lambda bodies if clang rejects the calls there."""
     try:
-        text = marked(parsed)
+        text = mark_statements(parsed)
         return text, run_traced(
-            unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, looked_at
+            unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, traced_threads
         )
     except CompileError:
-        text = marked(parsed, nested=False)
+        text = mark_statements(parsed, nested=False)
         return text, run_traced(
-            unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, looked_at
+            unit, text.text, dispatch.arguments, dispatch.grid, dispatch.threadgroup, number, traced_threads
         )
 
 
-def _chosen(thread: Any, group: Any, grid: Grid, threadgroup: Grid) -> tuple[Grid, Grid]:
+def _resolve_position(thread: Any, group: Any, grid: Grid, threadgroup: Grid) -> tuple[Grid, Grid]:
     """Return the threadgroup's position, and the thread's position in it."""
     if thread is not None and group is not None:
         message = "trace: takes thread=, a position in the grid, or group=, a threadgroup's position; got both."
         raise ArgumentError(message)
     if thread is not None:
-        at = _position(thread, "thread", grid)
-        return _grid(a // t for a, t in zip(at, threadgroup, strict=True)), _grid(
-            a % t for a, t in zip(at, threadgroup, strict=True)
+        position = _position(thread, "thread", grid)
+        return _grid(a // t for a, t in zip(position, threadgroup, strict=True)), _grid(
+            a % t for a, t in zip(position, threadgroup, strict=True)
         )
     groups = _grid(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     return _position(0 if group is None else group, "group", groups), (0, 0, 0)
@@ -163,12 +166,12 @@ def _grid(numbers: Any) -> Grid:
     return x, y, z
 
 
-def _position(given: Any, name: str, limits: Grid) -> Grid:
-    numbers = tuple(given) if isinstance(given, Sequence) else (given,)
-    whole = 1 <= len(numbers) <= 3 and all(isinstance(n, int) for n in numbers)
-    at = _grid((*numbers, 0, 0)[:3]) if whole else (-1, -1, -1)
-    if not all(0 <= a < n for a, n in zip(at, limits, strict=True)):
-        what = "threads" if name == "thread" else "threadgroups"
-        message = f"trace: {name}= is a position among {limits} {what}, x first; got {given!r}."
+def _position(requested: Any, name: str, limits: Grid) -> Grid:
+    numbers = tuple(requested) if isinstance(requested, Sequence) else (requested,)
+    is_position = 1 <= len(numbers) <= 3 and all(isinstance(n, int) for n in numbers)
+    position = _grid((*numbers, 0, 0)[:3]) if is_position else (-1, -1, -1)
+    if not all(0 <= a < n for a, n in zip(position, limits, strict=True)):
+        unit = "threads" if name == "thread" else "threadgroups"
+        message = f"trace: {name}= is a position among {limits} {unit}, x first; got {requested!r}."
         raise ArgumentError(message)
-    return at
+    return position

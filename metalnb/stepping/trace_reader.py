@@ -7,10 +7,10 @@ from typing import Any
 from metalnb.engine.cpu.traced_run import MemoryAccess, Move, Region, Step, TracedRun
 from metalnb.engine.unit import Unit
 
-from .lockstep import StepPlaces, Told, lockstep
-from .statements import Marked
+from .lockstep import StepPlaces, ThreadStep, lockstep
+from .statements import MarkedSource
 from .trace_record import Touch, TraceMemory, TraceStep
-from .variable_values import Decoder, bare, element_of
+from .variable_values import Decoder, bare_type, element_of
 
 __all__ = ["TraceReader"]
 
@@ -27,10 +27,10 @@ class TraceReader:
         The threads that were stopped at an access outside all memory.
     """
 
-    def __init__(self, unit: Unit, text: Marked, ran: TracedRun, layouts: Any, threads: int) -> None:
-        self.unit, self.text, self.ran = unit, text, ran
+    def __init__(self, unit: Unit, text: MarkedSource, run: TracedRun, layouts: Any, threads: int) -> None:
+        self.unit, self.text, self.run = unit, text, run
         self.count = threads
-        self.decoder = Decoder(layouts, self._pointed)
+        self.decoder = Decoder(layouts, self._pointer_text)
         self.lost: set[int] = set()
         self.memory: list[TraceMemory] = []
         self.sizes: list[int] = []
@@ -40,36 +40,36 @@ class TraceReader:
 
     def _describe(self) -> None:
         """Find the contents of each region, by its parameter or by the variables that refer to it."""
-        named: dict[int, tuple[str, str]] = {}
-        for event in self.ran.events:
+        variables: dict[int, tuple[str, str]] = {}
+        for event in self.run.events:
             if isinstance(event, Step):
                 for name, value in zip(self.text.sites[event.site].names, event.values, strict=False):
                     if "__local" in value.type and not value.type.endswith("*__private"):
-                        named.setdefault(value.address, (name, value.type))
+                        variables.setdefault(value.address, (name, value.type))
         pointers = self._parameters()
-        for i, region in enumerate(self.ran.regions):
+        for i, region in enumerate(self.run.regions):
             if region.parameter >= 0:
                 param = self.unit.signature.params[region.parameter]
                 kind = pointers.get(param.name, param.type.name)
                 name, shape = param.name, element_of(kind)
                 space = param.space
             else:
-                name, spelled = named.get(region.start, (f"threadgroup memory {i}", "char[1]"))
-                shape, space = element_of(spelled), "threadgroup"
+                name, type_name = variables.get(region.start, (f"threadgroup memory {i}", "char[1]"))
+                shape, space = element_of(type_name), "threadgroup"
             self._add(i, region, name, space, shape.element, shape.extents)
 
     def _parameters(self) -> dict[str, str]:
         """Return the targets of the kernel's pointers and references, by name."""
-        found: dict[str, str] = {}
-        own = {p.name for p in self.unit.signature.params}
-        for event in self.ran.events:
+        targets: dict[str, str] = {}
+        names = {p.name for p in self.unit.signature.params}
+        for event in self.run.events:
             if isinstance(event, Step) and event.values:
                 for name, value in zip(self.text.sites[event.site].names, event.values, strict=True):
-                    if name in own and name not in found:
-                        kind = bare(value.type)
-                        found[name] = kind.removesuffix("*").strip()
-                return found
-        return found
+                    if name in names and name not in targets:
+                        kind = bare_type(value.type)
+                        targets[name] = kind.removesuffix("*").strip()
+                return targets
+        return targets
 
     def _add(self, i: int, region: Region, name: str, space: str, element: str, extents: tuple[int, ...]) -> None:
         size = self.decoder.size(element) or 1
@@ -86,78 +86,79 @@ class TraceReader:
         self.sizes.append(size)
         self.memory.append(TraceMemory(name, space, element, shape, initial))
 
-    def _pointed(self, address: int) -> str:
+    def _pointer_text(self, address: int) -> str:
         """Return a pointer's target as text; a pointer out of bounds keeps the name of its array."""
         if not address:
             return "null"
         reach = {True: (9 << 30, 17 << 30), False: (0, 0)}  # the addresses around the arguments are unused
-        for i, region in enumerate(self.ran.regions):
-            before, after = reach[region.is_argument]
-            if region.start - before <= address <= region.start + region.size + after:
+        for i, region in enumerate(self.run.regions):
+            margin_before, margin_after = reach[region.is_argument]
+            if region.start - margin_before <= address <= region.start + region.size + margin_after:
                 number, size = self._numbers[i]
                 return f"&{self.memory[number].name}[{(address - region.start) // size}]"
         return "…"
 
     def threads(self) -> tuple[tuple[tuple[TraceStep, ...], ...], int]:
         """Return each thread's steps, and the tick after the last one."""
-        steps: list[list[_Open]] = [[] for _ in range(self.count)]
-        told: list[list[Told]] = [[] for _ in range(self.count)]
-        where = [StepPlaces(self.text.sites) for _ in range(self.count)]
+        steps: list[list[_PendingStep]] = [[] for _ in range(self.count)]
+        thread_steps: list[list[ThreadStep]] = [[] for _ in range(self.count)]
+        trackers = [StepPlaces(self.text.sites) for _ in range(self.count)]
         callers: list[list[int]] = [[] for _ in range(self.count)]
-        for event in self.ran.events:
+        for event in self.run.events:
             t = event.thread
             if isinstance(event, Step):
-                told[t].append(Told(where[t].step(event.site), event.epoch))
-                steps[t].append(_Open(event, callers[t][-1] if callers[t] else -1, []))
+                thread_steps[t].append(ThreadStep(trackers[t].step(event.site), event.epoch))
+                steps[t].append(_PendingStep(event, callers[t][-1] if callers[t] else -1, []))
             elif isinstance(event, Move):
                 if event.enters:
-                    where[t].enter()
+                    trackers[t].enter()
                     callers[t].append(len(steps[t]) - 1)
                 else:
-                    where[t].leave()
+                    trackers[t].leave()
                     callers[t][-1:] = []
             elif event.region < 0:
                 self.lost.add(t)
             elif steps[t]:
                 steps[t][-1].touched.append(self._touch(event))
-        ticks = lockstep(told)
-        made = tuple(
+        ticks = lockstep(thread_steps)
+        traced = tuple(
             tuple(
-                self._step(each, tick, k, told[t])
-                for k, (each, tick) in enumerate(zip(steps[t], ticks[t], strict=True))
+                self._step(steps_of_thread, tick, k, thread_steps[t])
+                for k, (steps_of_thread, tick) in enumerate(zip(steps[t], ticks[t], strict=True))
             )
             for t in range(self.count)
         )
-        return made, max((each[-1].tick + 1 for each in made if each), default=0)
+        return traced, max((steps_of_thread[-1].tick + 1 for steps_of_thread in traced if steps_of_thread), default=0)
 
     def _touch(self, event: MemoryAccess) -> Touch:
         number, size = self._numbers[event.region]
         first, last = event.offset // size, (event.offset + len(event.data) - 1) // size
         element = self.memory[number].type
-        now = self._bytes[event.region]
-        now[event.offset : event.offset + len(event.data)] = event.data
+        memory = self._bytes[event.region]
+        memory[event.offset : event.offset + len(event.data)] = event.data
         values = tuple(
-            self.decoder.value(element, bytes(now[k * size : (k + 1) * size])) for k in range(first, last + 1)
+            self.decoder.value(element, bytes(memory[k * size : (k + 1) * size])) for k in range(first, last + 1)
         )
         return Touch(number, first, last - first + 1, event.written, values)
 
-    def _step(self, each: _Open, tick: int, k: int, told: list[Told]) -> TraceStep:
-        site = self.text.sites[each.event.site]
+    def _step(self, pending_step: _PendingStep, tick: int, k: int, thread_steps: list[ThreadStep]) -> TraceStep:
+        site = self.text.sites[pending_step.event.site]
         variables = {}
-        for name, value in zip(site.names, each.event.values, strict=False):  # a thread not chosen has no values
+        values = pending_step.event.values  # none for a thread that was not chosen
+        for name, value in zip(site.names, values, strict=False):
             if "__local" in value.type and not value.type.endswith("*__private"):
                 continue  # threadgroup memory is shown in full
-            found = self.decoder.value(value.type, value.data)
-            if found is not None:
-                variables[name] = found
-        barrier = k + 1 < len(told) and told[k + 1].epoch > told[k].epoch
+            decoded = self.decoder.value(value.type, value.data)
+            if decoded is not None:
+                variables[name] = decoded
+        barrier = k + 1 < len(thread_steps) and thread_steps[k + 1].epoch > thread_steps[k].epoch
         return TraceStep(
             site.line, site.column, site.width, site.function, tick, barrier, site.kind == "end", variables,
-            each.caller,
-            tuple(each.touched),
+            pending_step.caller,
+            tuple(pending_step.touched),
         )  # fmt: skip
 
 
-class _Open:
+class _PendingStep:
     def __init__(self, event: Step, caller: int, touched: list[Touch]) -> None:
         self.event, self.caller, self.touched = event, caller, touched

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .trace_record import KernelTrace, TraceStep
-from .variable_values import shown
+from .variable_values import value_text
 
 __all__ = ["trace_head", "trace_text"]
 
@@ -15,21 +15,21 @@ def trace_text(trace: KernelTrace) -> str:
     lines = [trace_head(trace), *trace_notes(trace)]
     steps = trace.threads[trace.thread]
     source = trace.source.split("\n")
-    before: dict[str, str] = {}
+    latest: dict[str, str] = {}
     first = _first(trace)
     if first:
         lines.append(f"… after {first:,} steps")
     for step in steps[first : first + _MOST]:
-        now = {f"{step.function}.{k}": shown(v) for k, v in step.variables.items()}
-        changed = [f"{k.partition('.')[2]} = {v}" for k, v in now.items() if before.get(k) != v]
-        before |= now
+        values = {f"{step.function}.{k}": value_text(v) for k, v in step.variables.items()}
+        changed = [f"{k.partition('.')[2]} = {v}" for k, v in values.items() if latest.get(k) != v]
+        latest |= values
         mark = "  ⏸ waits for the threadgroup" if step.barrier else ""
         mark += "  ◀ here" if trace.aim and step.tick == trace.aim.tick else ""
         text = source[step.line - 1].strip() if step.line <= len(source) else ""
         if changed:
             lines.append(f"{'':8}{', '.join(changed)}")
         lines.append(f"{step.tick:4} {step.line:3}  {text}{mark}")
-        lines += [f"{'':8}{told}" for told in _told(trace, step)]
+        lines += [f"{'':8}{line}" for line in _access_lines(trace, step)]
     if len(steps) > first + _MOST:
         lines.append(f"… and {len(steps) - first - _MOST:,} more steps")
     return "\n".join(lines)
@@ -39,20 +39,20 @@ def _first(trace: KernelTrace) -> int:
     """Return the first step to show; if an element was requested, early enough to include its write."""
     if trace.aim is None:
         return 0
-    at = sum(step.tick <= trace.aim.tick for step in trace.threads[trace.thread])
-    return max(0, at - _MOST)
+    count = sum(step.tick <= trace.aim.tick for step in trace.threads[trace.thread])
+    return max(0, count - _MOST)
 
 
 def trace_head(trace: KernelTrace) -> str:
     """Return one line that describes the trace."""
     threads = len(trace.threads)
     x, y, z = trace.size
-    at = (trace.thread % x, trace.thread // x % y, trace.thread // (x * y))
-    place = ", ".join(map(str, at if z > 1 else at[:2] if y > 1 else at[:1]))
+    position = (trace.thread % x, trace.thread // x % y, trace.thread // (x * y))
+    thread = ", ".join(map(str, position if z > 1 else position[:2] if y > 1 else position[:1]))
     group = trace.group if trace.group[2] else trace.group[:2] if trace.group[1] else trace.group[:1]
-    where = ", ".join(map(str, group))
+    group_text = ", ".join(map(str, group))
     return (
-        f"{trace.kernel}: thread ({place}) of threadgroup ({where}), "
+        f"{trace.kernel}: thread ({thread}) of threadgroup ({group_text}), "
         f"{threads} thread{'' if threads == 1 else 's'}, {trace.ticks:,} ticks"
     )
 
@@ -69,15 +69,15 @@ def trace_notes(trace: KernelTrace) -> list[str]:
     return notes
 
 
-def _told(trace: KernelTrace, step: TraceStep) -> list[str]:
-    told: dict[object, str] = {}  # the fields of one struct element are reported once
+def _access_lines(trace: KernelTrace, step: TraceStep) -> list[str]:
+    lines: dict[object, str] = {}  # the fields of one struct element are reported once
     for touch in step.touched:
         memory = trace.memory[touch.memory]
         if memory.space == "constant":
             continue
         for k in range(touch.length):
-            value = shown(touch.values[k]) if k < len(touch.values) else "…"
+            value = value_text(touch.values[k]) if k < len(touch.values) else "…"
             element = f"{memory.name}[{touch.first + k}]"
             line = f"{element} → {value}" if touch.written else f"reads {element} = {value}"
-            told[(element,) if touch.written else line] = line
-    return [*told.values()][:8]
+            lines[(element,) if touch.written else line] = line
+    return [*lines.values()][:8]

@@ -12,7 +12,7 @@ import numpy as np
 
 from .struct_layouts import StructFields
 
-__all__ = ["Decoder", "Shape", "bare", "element_of", "shown"]
+__all__ = ["Decoder", "Shape", "bare_type", "element_of", "value_text"]
 
 _WORDS = re.compile(r"\b(?:const|volatile|__(?:private|local|generic|constant|global(?:_device|_host)?))\b ?")
 _ATOMIC = re.compile(r"(?:\w+::)*atomic<([^<>]+)>")
@@ -35,20 +35,20 @@ class Shape(NamedTuple):
 
 
 @cache
-def bare(spelled: str) -> str:
+def bare_type(spelling: str) -> str:
     """Return a type without address spaces and qualifiers."""
-    plain = re.sub(r"\s+", " ", _WORDS.sub("", spelled)).replace(" [", "[").replace("( ", "(").strip()
-    return _ATOMIC.sub(r"\1", plain).replace("metal::", "")
+    collapsed = re.sub(r"\s+", " ", _WORDS.sub("", spelling)).replace(" [", "[").replace("( ", "(").strip()
+    return _ATOMIC.sub(r"\1", collapsed).replace("metal::", "")
 
 
 @cache
-def element_of(spelled: str) -> Shape:
+def element_of(spelling: str) -> Shape:
     """Split the type of an array."""
-    plain = bare(spelled)
-    found = _ARRAY.fullmatch(plain)
-    if not found:
-        return Shape(plain, ())
-    return Shape(found[1].strip(), tuple(int(n) for n in re.findall(r"\d+", found[2])))
+    kind = bare_type(spelling)
+    match = _ARRAY.fullmatch(kind)
+    if not match:
+        return Shape(kind, ())
+    return Shape(match[1].strip(), tuple(int(n) for n in re.findall(r"\d+", match[2])))
 
 
 class Decoder:
@@ -57,53 +57,53 @@ class Decoder:
     Parameters
     ----------
     structs : mapping of str to StructFields
-    pointed : callable
+    pointer_text : callable
         Maps an address to its contents' name: ``&x[3]``.
     """
 
-    def __init__(self, structs: Mapping[str, StructFields], pointed: Callable[[int], str]) -> None:
+    def __init__(self, structs: Mapping[str, StructFields], pointer_text: Callable[[int], str]) -> None:
         self._structs = structs
-        self._pointed = pointed
-        self._known: dict[tuple[str, bytes], Any] = {}
+        self._pointer_text = pointer_text
+        self._cache: dict[tuple[str, bytes], Any] = {}
 
-    def value(self, spelled: str, data: bytes) -> Any:
+    def value(self, spelling: str, data: bytes) -> Any:
         """Return a number, a tuple of them, a dict of fields, or else text; None if unknown."""
-        key = spelled, data
-        if key not in self._known:
-            self._known[key] = self._value(spelled, data)
-        return self._known[key]
+        key = spelling, data
+        if key not in self._cache:
+            self._cache[key] = self._value(spelling, data)
+        return self._cache[key]
 
-    def _value(self, spelled: str, data: bytes) -> Any:  # noqa: PLR0911  (a case for each kind of type)
-        kind = bare(spelled)
+    def _value(self, spelling: str, data: bytes) -> Any:  # noqa: PLR0911  (a case for each kind of type)
+        kind = bare_type(spelling)
         if "lambda" in kind or not data:
             return None
         if kind.endswith("*"):
-            return self._pointed(struct.unpack_from("<Q", data)[0])
+            return self._pointer_text(struct.unpack_from("<Q", data)[0])
         scalar = _scalar(kind)
         if scalar:
             return _number(scalar, data)
         vector = _VECTOR.fullmatch(kind)
         if vector:
-            return self._several(vector[1], int(vector[2]), data, _size(vector[1]))
+            return self._components(vector[1], int(vector[2]), data, _size(vector[1]))
         matrix = _MATRIX.fullmatch(kind)
         if matrix:
             columns = int(matrix[2])
-            return self._several(f"vec<{matrix[1]}, {matrix[3]}>", columns, data, len(data) // columns)
+            return self._components(f"vec<{matrix[1]}, {matrix[3]}>", columns, data, len(data) // columns)
         element, extents = element_of(kind)
         if extents:
             return self._array(element, extents, data)
-        known = self._structs.get(kind)
-        if known is not None and known.size == len(data):
+        layout = self._structs.get(kind)
+        if layout is not None and layout.size == len(data):
             return {
-                name: self.value(of, data[offset : offset + size])
-                for name, of, offset, size in known.fields
+                name: self.value(field_type, data[offset : offset + size])
+                for name, field_type, offset, size in layout.fields
                 if size > 0
             }
         return None
 
-    def size(self, spelled: str) -> int:
+    def size(self, spelling: str) -> int:
         """Return the size in bytes of an element of a type; 0 if unknown."""
-        kind = bare(spelled)
+        kind = bare_type(spelling)
         vector, matrix = _VECTOR.fullmatch(kind), _MATRIX.fullmatch(kind)
         if vector:
             lanes = int(vector[2])
@@ -113,8 +113,8 @@ class Decoder:
         element, extents = element_of(kind)
         if extents:
             return self.size(element) * int(np.prod(extents))
-        known = self._structs.get(kind)
-        return 8 if kind.endswith("*") else known.size if known else _size(kind) if _scalar(kind) else 0
+        layout = self._structs.get(kind)
+        return 8 if kind.endswith("*") else layout.size if layout else _size(kind) if _scalar(kind) else 0
 
     def _array(self, element: str, extents: Sequence[int], data: bytes) -> Any:
         inner = len(data) // extents[0]
@@ -123,7 +123,7 @@ class Decoder:
             return tuple(self._array(element, extents[1:], part) for part in parts)
         return tuple(self.value(element, part) for part in parts)
 
-    def _several(self, kind: str, count: int, data: bytes, size: int) -> Any:
+    def _components(self, kind: str, count: int, data: bytes, size: int) -> Any:
         return tuple(self.value(kind, data[i * size : (i + 1) * size]) for i in range(count))
 
 
@@ -143,17 +143,17 @@ def _number(scalar: str, data: bytes) -> Any:
     return struct.unpack_from(f"<{scalar}", data)[0] if len(data) >= size else None
 
 
-def shown(value: Any, *, wide: bool = True) -> str:
-    """Return a value as MSL would write it, briefly; ``wide`` false for a cell of a picture."""
+def value_text(value: Any, *, in_full: bool = True) -> str:
+    """Return a value as MSL would write it, briefly; ``in_full`` false for a cell of a picture."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        digits = np.format_float_positional(np.float32(value), precision=6 if wide else 3, unique=True, trim="-")
-        return digits if value == 0 or 1e-4 <= abs(value) < 1e7 else f"{value:.{4 if wide else 1}g}"
+        digits = np.format_float_positional(np.float32(value), precision=6 if in_full else 3, unique=True, trim="-")
+        return digits if value == 0 or 1e-4 <= abs(value) < 1e7 else f"{value:.{4 if in_full else 1}g}"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {shown(v, wide=wide)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k}: {value_text(v, in_full=in_full)}" for k, v in value.items()) + "}"
     if isinstance(value, tuple):
-        most = 16
-        rest = ", …" if len(value) > most else ""
-        return "(" + ", ".join(shown(v, wide=wide) for v in value[:most]) + rest + ")"
+        limit = 16
+        rest = ", …" if len(value) > limit else ""
+        return "(" + ", ".join(value_text(v, in_full=in_full) for v in value[:limit]) + rest + ")"
     return "…" if value is None else str(value)

@@ -11,13 +11,13 @@ import numpy as np
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Grid
 from metalnb.errors import ArgumentError
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 from metalnb.validation.access_report import Difference, Validation
 from metalnb.validation.expected_outputs import named_arrays
-from metalnb.validation.validated_call import SECONDS, judged
+from metalnb.validation.validated_call import SECONDS, run_and_judge
 
 from .trace_record import TraceAim, TraceMemory, TraceStep
-from .variable_values import shown
+from .variable_values import value_text
 
 __all__ = ["WrongElement", "aim_at", "wrong_element"]
 
@@ -62,31 +62,32 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
     ArgumentError
         If ``until`` names no element, or no thread wrote the element.
     """
-    found = _difference(until) if isinstance(until, (Validation, Difference)) else None
-    name, index = (found.name, found.index) if found else _named(until)
+    difference = _difference(until) if isinstance(until, (Validation, Difference)) else None
+    name, index = (difference.name, difference.index) if difference else _parse_element(until)
     arrays = named_arrays(dispatch, args, call)
     params = {p.name: p for p in dispatch.kernel.signature.buffers if p.writable and p.name in arrays}
     if name not in params:
         _refuse(f"names an element of {' or '.join(params) or 'no array: the kernel writes none'}; got {name!r}")
     place = _place(name, index, arrays[name], params[name].type.size)
     label, line = f"{name}[{', '.join(map(str, index))}]", 0
-    if found and found.thread >= 0:
-        thread, line = found.thread, found.line
+    if difference and difference.thread >= 0:
+        thread, line = difference.thread, difference.line
     else:
-        judge = judged(dispatch, SECONDS)[1]
-        thread, _, where = judge.writer(name, place)
-        line = judge.place(where)[0]
+        judge = run_and_judge(dispatch, SECONDS)[1]
+        thread, _, line_of_writer = judge.writer(name, place)
+        line = judge.place(line_of_writer)[0]
     if thread < 0:
         _refuse(f"asks which thread wrote {label}, but no thread did: thread= shows the one that should have")
     x, y, _ = dispatch.grid
-    at = (thread % x, thread // x % y, thread // (x * y))
-    position = ", ".join(map(str, at[: len(trimmed(dispatch.grid))]))
-    return WrongElement(name, label, place, at, position, line, shown(found.expected) if found else "")
+    thread_position = (thread % x, thread // x % y, thread // (x * y))
+    position = ", ".join(map(str, thread_position[: len(trim_grid(dispatch.grid))]))
+    expected = value_text(difference.expected) if difference else ""
+    return WrongElement(name, label, place, thread_position, position, line, expected)
 
 
 def aim_at(
-    wanted: WrongElement, memory: Sequence[TraceMemory], sizes: Sequence[int], threads: Sequence[Sequence[TraceStep]],
-    own: int,
+    wrong: WrongElement, memory: Sequence[TraceMemory], sizes: Sequence[int], threads: Sequence[Sequence[TraceStep]],
+    thread: int,
 ) -> TraceAim:  # fmt: skip
     """Return the step at which a trace opens: the thread's last write of the element.
 
@@ -94,41 +95,41 @@ def aim_at(
     ----------
     sizes : sequence of int
         Bytes of an element of each memory.
-    own : int
+    thread : int
         The index of the thread in its threadgroup.
     """
-    number = next(i for i, m in enumerate(memory) if m.name == wanted.name and m.space != "threadgroup")
-    element = wanted.byte // sizes[number]
-    steps = threads[own]
+    number = next(i for i, m in enumerate(memory) if m.name == wrong.name and m.space != "threadgroup")
+    element = wrong.byte // sizes[number]
+    steps = threads[thread]
     writes = [s for s in steps if any(t.written and t.memory == number and t.covers(element) for t in s.touched)]
-    near = [s for s in steps if s.line == wanted.line]
-    step = next(iter([*writes[::-1], *near[::-1], *steps[-1:]]), None)
+    on_line = [s for s in steps if s.line == wrong.line]
+    step = next(iter([*writes[::-1], *on_line[::-1], *steps[-1:]]), None)
     if writes:
-        written = [t for t in writes[-1].touched if t.written and t.memory == number and t.covers(element)][-1]
-        deed = f"writes {shown(written.values[element - written.first])} to {wanted.label} on line {writes[-1].line}"
+        touch = [t for t in writes[-1].touched if t.written and t.memory == number and t.covers(element)][-1]
+        event = f"writes {value_text(touch.values[element - touch.first])} to {wrong.label} on line {writes[-1].line}"
     else:
-        deed = f"did not write {wanted.label} here, where no other threadgroup runs"
-    expected = f"; expected {wanted.expected}" if wanted.expected else ""
-    text = f"Thread {wanted.position} {deed}{expected}."
+        event = f"did not write {wrong.label} here, where no other threadgroup runs"
+    expected = f"; expected {wrong.expected}" if wrong.expected else ""
+    text = f"Thread {wrong.position} {event}{expected}."
     return TraceAim(number, element, step.tick if step else 0, text)
 
 
-def _difference(given: Validation | Difference) -> Difference:
-    if isinstance(given, Validation):
-        if not given.differences:
-            why = "are as expected" if given.compared else "were compared with nothing: pass expected= to validate"
-            _refuse(f"is a report without a wrong element: the outputs {why}")
-        given = given.differences[0]
-    if given.case:
-        _refuse(f"is of a call with {given.case} threads, in which {given.name} was wrong: trace that call")
-    return given
+def _difference(report: Validation | Difference) -> Difference:
+    if isinstance(report, Validation):
+        if not report.differences:
+            reason = "are as expected" if report.compared else "were compared with nothing: pass expected= to validate"
+            _refuse(f"is a report without a wrong element: the outputs {reason}")
+        report = report.differences[0]
+    if report.case:
+        _refuse(f"is of a call with {report.case} threads, in which {report.name} was wrong: trace that call")
+    return report
 
 
-def _named(text: Any) -> tuple[str, tuple[int, ...]]:
-    found = _ELEMENT.fullmatch(text.strip()) if isinstance(text, str) else None
-    if not found or not found[2].strip(" ,"):
+def _parse_element(text: Any) -> tuple[str, tuple[int, ...]]:
+    match = _ELEMENT.fullmatch(text.strip()) if isinstance(text, str) else None
+    if not match or not match[2].strip(" ,"):
         _refuse(f'is a report of validate, or an element like "out[3]" or "out[2, 5]"; got {text!r}')
-    return found[1], tuple(int(n) for n in found[2].split(",") if n.strip())
+    return match[1], tuple(int(n) for n in match[2].split(",") if n.strip())
 
 
 def _place(name: str, index: Sequence[int], array: Any, size: int) -> int:
@@ -138,8 +139,8 @@ def _place(name: str, index: Sequence[int], array: Any, size: int) -> int:
         shape, item = (item * int(np.prod(shape)) // size,), size
     if len(index) > len(shape) or any(i >= n for i, n in zip(index, shape, strict=False)):
         _refuse(f"is beyond the end: {name} has shape {tuple(np.shape(array))}; got {name}{list(index)}")
-    whole = (*index, *(0 for _ in shape[len(index) :]))
-    return int(np.ravel_multi_index(whole, shape)) * item if shape else 0
+    full_index = (*index, *(0 for _ in shape[len(index) :]))
+    return int(np.ravel_multi_index(full_index, shape)) * item if shape else 0
 
 
 def _refuse(text: str) -> NoReturn:

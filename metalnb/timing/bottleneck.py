@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .records import Timing
 from .units import percent, seconds
 
-__all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "from_caches"]
+__all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "cache_source"]
 
 BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # if traffic is not counted
 FASTER = 1.10  # exceeding a limit by more than this factor is not noise
@@ -42,16 +42,16 @@ def bottleneck(timing: Timing) -> Bottleneck:
     share = timing.share
     part = timing.throughput / timing.peak if timing.throughput is not None and timing.peak else None
     if timing.grid and timing.median < timing.empty:
-        took, empty = seconds(timing.median), seconds(timing.empty)
-        sentence = f"an empty dispatch costs {empty}, the kernel itself takes {took}: give each dispatch more work"
+        time, empty = seconds(timing.median), seconds(timing.empty)
+        sentence = f"an empty dispatch costs {empty}, the kernel itself takes {time}: give each dispatch more work"
         return Bottleneck("dispatch", f"bound by the dispatch: {sentence}")
-    cached = from_caches(share, timing.bytes, timing.cache)
-    if share is not None and share > (_CACHES if cached else _LIMIT):
-        why = f"it cannot have moved all the bytes counted, so parts of the arrays are not accessed; {BYTES}"
-        return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
-    if share is not None and cached:
-        part_of = f"{percent(share)} of what memory can give ({timing.ceiling})"
-        return Bottleneck("caches", f"runs {cached} the caches: {part_of}")
+    source = cache_source(share, timing.bytes, timing.cache)
+    if share is not None and share > (_CACHES if source else _LIMIT):
+        reason = f"it cannot have moved all the bytes counted, so parts of the arrays are not accessed; {BYTES}"
+        return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {reason}")
+    if share is not None and source:
+        rate = f"{percent(share)} of what memory can give ({timing.ceiling})"
+        return Bottleneck("caches", f"runs {source} the caches: {rate}")
     if share is not None and share >= max(_NEAR, part or 0):
         return Bottleneck("memory", f"bound by memory: {percent(share)} of what {timing.ceiling} reaches")
     if part is not None and part >= _NEAR:
@@ -59,7 +59,7 @@ def bottleneck(timing: Timing) -> Bottleneck:
     return _neither(timing, share, part)
 
 
-def from_caches(share: float | None, moved: int | None, cache: int | None) -> str:
+def cache_source(share: float | None, bytes_moved: int | None, cache: int | None) -> str:
     """Return "from" or "partly from" if a kernel is so fast that the caches must serve it, else an empty string.
 
     Parameters
@@ -69,23 +69,23 @@ def from_caches(share: float | None, moved: int | None, cache: int | None) -> st
     moved, cache : int or None
         The bytes of its arrays, and of the device's last-level cache.
     """
-    if share is None or not cache or not moved:
+    if share is None or not cache or not bytes_moved:
         return ""
-    if moved <= cache:
+    if bytes_moved <= cache:
         return "from" if share > 1 else ""
-    return "partly from" if moved <= _PARTLY * cache and share > FASTER else ""
+    return "partly from" if bytes_moved <= _PARTLY * cache and share > FASTER else ""
 
 
 def _neither(timing: Timing, share: float | None, part: float | None) -> Bottleneck:
-    known = [f"{percent(share)} of the memory limit ({timing.ceiling})"] if share is not None else []
-    known += [f"{percent(part)} of the arithmetic limit"] if part is not None else []
-    if len(known) == 2:
-        return Bottleneck("neither", f"bound by neither: {' and '.join(known)}; {_waits_for(timing)}")
-    if not known:
+    shares = [f"{percent(share)} of the memory limit ({timing.ceiling})"] if share is not None else []
+    shares += [f"{percent(part)} of the arithmetic limit"] if part is not None else []
+    if len(shares) == 2:
+        return Bottleneck("neither", f"bound by neither: {' and '.join(shares)}; {_waits_for(timing)}")
+    if not shares:
         return Bottleneck("unknown", "")
     lacks = "flops" if part is None else "bytes"
-    how, other = (FLOPS, "arithmetic") if lacks == "flops" else (BYTES, "memory")
-    return Bottleneck("unknown", f"{known[0]}; {how} to learn whether {other} bounds it")
+    advice, resource = (FLOPS, "arithmetic") if lacks == "flops" else (BYTES, "memory")
+    return Bottleneck("unknown", f"{shares[0]}; {advice} to learn whether {resource} bounds it")
 
 
 def _waits_for(timing: Timing) -> str:
@@ -94,7 +94,7 @@ def _waits_for(timing: Timing) -> str:
         return f"what a GPU would wait for: {timing.counted[0]}"
     if not timing.most_needed:
         return "it waits for something else: divergent branches, latency, too few threads, uncoalesced accesses"
-    said = ["counted, and nothing stands out"]
+    parts = ["counted, and nothing stands out"]
     if timing.grid and timing.empty > _LAUNCH * timing.median:
-        said.append(f"an empty dispatch alone takes {percent(timing.empty / timing.median)} of this time")
-    return "; ".join([*said, f"what a GPU would need longest, by a model: {timing.most_needed}"])
+        parts.append(f"an empty dispatch alone takes {percent(timing.empty / timing.median)} of this time")
+    return "; ".join([*parts, f"what a GPU would need longest, by a model: {timing.most_needed}"])

@@ -19,7 +19,7 @@ from metalnb.rendering import Rendered
 from .measure import job_of, name_of
 from .other_processes import OtherProcesses
 from .progress import progress
-from .sampling import PATIENCE, DispatchJob, Job, count_for, lasting, restored
+from .sampling import PATIENCE, DispatchJob, Job, count_for, restoring, time_batch
 
 __all__ = ["Comparison", "Lead", "compare", "median_interval"]
 
@@ -119,8 +119,8 @@ class Comparison(Rendered):
     @property
     def tied(self) -> tuple[int, ...]:
         """The indices of the best one and of those not significantly slower."""
-        least = 1 + self.margin
-        return tuple(i for i in range(len(self.names)) if i == self.best or not self.lead(i).low > least)
+        threshold = 1 + self.margin
+        return tuple(i for i in range(len(self.names)) if i == self.best or not self.lead(i).low > threshold)
 
     @property
     def place(self) -> int | None:
@@ -186,32 +186,33 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
     """
     if isinstance(kernels, Mapping):
         names = names or list(kernels)
-        compared = list(kernels.values())
+        callables = list(kernels.values())
     elif isinstance(kernels, (list, tuple)) and not isinstance(kernels, Dispatch):
-        compared = list(kernels)
+        callables = list(kernels)
     else:
-        compared, args = [kernels, *args[:1]], args[1:]
-    if len(compared) < 2 or (names and len(names) != len(compared)):
-        raise ArgumentError(f"compare: takes two kernels or more, with a name for each; got {len(compared)}.")
-    jobs = [job_of("compare", kernel, args, launch) for kernel in compared]
-    shown = list(names or map(name_of, compared))
-    clocked: dict[int, Job] = {}
-    unclocked = ""
+        callables, args = [kernels, *args[:1]], args[1:]
+    if len(callables) < 2 or (names and len(names) != len(callables)):
+        raise ArgumentError(f"compare: takes two kernels or more, with a name for each; got {len(callables)}.")
+    jobs = [job_of("compare", kernel, args, launch) for kernel in callables]
+    labels = list(names or map(name_of, callables))
+    device_jobs: dict[int, Job] = {}
+    wall_only = ""
     if len({job.clock for job in jobs}) > 1:
-        unclocked = next(name for name, job in zip(shown, jobs, strict=True) if job.clock == "wall")
-        clocked = {i: job for i, job in enumerate(jobs) if job.clock == "device"}
-        jobs = [job_of("compare", kernel, args, launch, wall=True) for kernel in compared]
+        wall_only = next(name for name, job in zip(labels, jobs, strict=True) if job.clock == "wall")
+        device_jobs = {i: job for i, job in enumerate(jobs) if job.clock == "device"}
+        jobs = [job_of("compare", kernel, args, launch, wall=True) for kernel in callables]
     load = OtherProcesses()
-    with contextlib.ExitStack() as kept:
+    with contextlib.ExitStack() as cleanup:
         for job in jobs:
-            kept.enter_context(restored(job))
-        times, own = _rounds(jobs, clocked)
-    both = " and ".join(dict.fromkeys(job.engine.name for job in jobs))
+            cleanup.enter_context(restoring(job))
+        times, device_times = _rounds(jobs, device_jobs)
+    engine_names = " and ".join(dict.fromkeys(job.engine.name for job in jobs))
     device = " and ".join(dict.fromkeys(job.engine.caps.device for job in jobs))
     seconds = tuple(map(tuple, times))
     return Comparison(
-        _distinct(shown, jobs), both, device, jobs[0].clock, seconds, own, others=load.share(), unclocked=unclocked
-    )
+        _distinct(labels, jobs), engine_names, device, jobs[0].clock, seconds, device_times, others=load.share(),
+        unclocked=wall_only,
+    )  # fmt: skip
 
 
 def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
@@ -222,33 +223,33 @@ def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
         names = [f"{n} on {j.engine.name}" if k and f"@{j.engine.name}" not in n else n for n, j, k in pairs]
     if len(names) == 2 and names[0] == names[1]:
         return f"{names[0]} (first)", f"{names[1]} (second)"
-    seen = [list(names[:i]).count(name) + 1 for i, name in enumerate(names)]
-    again = [list(names).count(name) > 1 for name in names]
-    return tuple(f"{name} ({n})" if a else name for name, n, a in zip(names, seen, again, strict=True))
+    numbers = [list(names[:i]).count(name) + 1 for i, name in enumerate(names)]
+    is_repeated = [list(names).count(name) > 1 for name in names]
+    return tuple(f"{name} ({n})" if a else name for name, n, a in zip(names, numbers, is_repeated, strict=True))
 
 
-def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
+def _rounds(jobs: Sequence[Job], device_jobs: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
     """Run all in every round, in the order A B C, then C B A, then likewise starting from each of the others.
 
     All outputs are restored before each run, since one kernel may read what another writes. If all are timed by the
     wall clock, those with a device clock are also timed by it.
     """
     times: list[list[float]] = [[] for _ in jobs]
-    own: dict[int, list[float]] = {i: [] for i in clocked}
+    device_times: dict[int, list[float]] = {i: [] for i in device_jobs}
     total = _TOTAL * len(jobs)
-    with progress("comparing", PATIENCE) as told:
-        counts = _counts(jobs, told)
+    with progress("comparing", PATIENCE) as report:
+        counts = _counts(jobs, report)
         start, end = time.perf_counter(), max(total, 1e-9)
-        while (done := len(times[0])) < _MOST and (done < _LEAST or time.perf_counter() - start < total):
-            told(min(1, max(done / _MOST, min(done / _LEAST, (time.perf_counter() - start) / end))))
-            for i in _order(done, len(jobs)):
+        while (count := len(times[0])) < _MOST and (count < _LEAST or time.perf_counter() - start < total):
+            report(min(1, max(count / _MOST, min(count / _LEAST, (time.perf_counter() - start) / end))))
+            for i in _order(count, len(jobs)):
                 times[i].append(jobs[i].run(counts[i]))
                 _restore(jobs)
-                if i in clocked:
-                    own[i].append(clocked[i].run(counts[i]))
+                if i in device_jobs:
+                    device_times[i].append(device_jobs[i].run(counts[i]))
                     _restore(jobs)
-    middle = {i: float(np.median(seconds)) for i, seconds in own.items()}
-    return times, tuple(middle.get(i) for i in range(len(jobs))) if middle else ()
+    medians = {i: float(np.median(seconds)) for i, seconds in device_times.items()}
+    return times, tuple(medians.get(i) for i in range(len(jobs))) if medians else ()
 
 
 def _order(turn: int, count: int) -> list[int]:
@@ -258,24 +259,24 @@ def _order(turn: int, count: int) -> list[int]:
     return order[:: -1 if turn % 2 else 1]
 
 
-def _counts(jobs: Sequence[Job], told: Callable[[float], None] = lambda _: None) -> list[int]:
+def _counts(jobs: Sequence[Job], report: Callable[[float], None] = lambda _: None) -> list[int]:
     """Return the runs in a batch of each: the same for all, except for one that is much slower.
 
     A kernel that runs more often in a row finds more in the caches, and would seem the faster of two equal ones.
     """
     counts = []
     for job in jobs:
-        counts.append(count_for(job, told)[0])
+        counts.append(count_for(job, report)[0])
         _restore(jobs)
-    most = max(counts)
+    largest = max(counts)
     for i, job in enumerate(jobs):
-        while counts[i] < most:
-            more = min(most, 4 * counts[i])
-            lasted = lasting(job, more)
+        while counts[i] < largest:
+            larger = min(largest, 4 * counts[i])
+            duration = time_batch(job, larger)
             _restore(jobs)
-            if lasted > _LASTS:
+            if duration > _LASTS:
                 break
-            counts[i] = more
+            counts[i] = larger
     return counts
 
 
@@ -303,12 +304,12 @@ def median_interval(values: Sequence[float], confidence: float = _CONFIDENCE) ->
     (low, high)
         Minus and plus infinity if there are too few values for any interval.
     """
-    ordered = sorted(values)
-    n = len(ordered)
-    below, k = 0.0, 0
+    values_in_order = sorted(values)
+    n = len(values_in_order)
+    probability, k = 0.0, 0
     while k < n // 2:
-        below += math.comb(n, k) / 2**n
-        if 1 - 2 * below < confidence:
+        probability += math.comb(n, k) / 2**n
+        if 1 - 2 * probability < confidence:
             break
         k += 1
-    return (ordered[k - 1], ordered[n - k]) if k else (-math.inf, math.inf)
+    return (values_in_order[k - 1], values_in_order[n - k]) if k else (-math.inf, math.inf)

@@ -35,16 +35,16 @@ def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | 
     EngineUnavailable
         If Metal does not record.
     """
-    chosen = engines.named(engine)
-    record = getattr(chosen, "record", None)
+    device_engine = engines.named(engine)
+    record = getattr(device_engine, "record", None)
     if record is None:
-        raise ArgumentError(f"capture: engine '{chosen.name}' makes no recordings; engine 'metal' does.")
-    where = Path(path)
-    if where.suffix != ".gputrace":
+        raise ArgumentError(f"capture: engine '{device_engine.name}' makes no recordings; engine 'metal' does.")
+    file = Path(path)
+    if file.suffix != ".gputrace":
         raise ArgumentError(f"capture: the file's name ends in .gputrace; got {str(path)!r}.")
-    if where.exists():
+    if file.exists():
         raise ArgumentError(f"capture: {str(path)!r} exists. Remove it, or name another file.")
-    synchronize(chosen.name)  # earlier dispatches are not part of the recording
-    with record(where):
-        yield where
-        synchronize(chosen.name)
+    synchronize(device_engine.name)  # earlier dispatches are not part of the recording
+    with record(file):
+        yield file
+        synchronize(device_engine.name)

@@ -13,8 +13,8 @@ def lambda_text(function: Any) -> str:
     code = getattr(function, "__code__", None)
     if code is None:
         return ""
-    made = code.co_positions()  # one for each instruction; the function's prologue has none, or an empty one
-    places = [p for p in made if p[0] and p[1] and p[2] is not None and p[3] is not None and p[:3:2] != p[1::2]]
+    positions = code.co_positions()  # one for each instruction; the function's prologue has none, or an empty one
+    places = [p for p in positions if p[0] and p[1] and p[2] is not None and p[3] is not None and p[:3:2] != p[1::2]]
     if not places:
         return ""
     first, start = min((line, column) for line, _, column, _ in places)

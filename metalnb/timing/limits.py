@@ -34,7 +34,7 @@ from .progress import progress
 from .records import Traffic
 from .sampling import OWN, DispatchJob
 
-__all__ = ["Limits", "limits", "outdone"]
+__all__ = ["Limits", "limits", "remeasure"]
 
 _FORM = 3  # version of the record and of the measurement: older records are measured again
 _SPAN = 4  # an array is this many times as large as the last-level cache
@@ -166,35 +166,35 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     EngineUnavailable
         If no engine, or not the named one, can run here.
     """
-    chosen = engines.named(engine)
-    key = _key(chosen)
-    known = None if again else _known(key)
-    if known is not None:
-        return known
-    found = _measured(chosen)
-    if found.sure:
-        cache.store().put(key, "limits", json.dumps(found.to_json()).encode())
-    _recent[key] = time.monotonic(), found
-    return found
+    device_engine = engines.named(engine)
+    key = _key(device_engine)
+    cached = None if again else _cached_limits(key)
+    if cached is not None:
+        return cached
+    measured = _measure(device_engine)
+    if measured.sure:
+        cache.store().put(key, "limits", json.dumps(measured.to_json()).encode())
+    _recent[key] = time.monotonic(), measured
+    return measured
 
 
 _recent: dict[str, tuple[float, Limits]] = {}
 
 
-def outdone(engine: str | None) -> Limits | None:
+def remeasure(engine: str | None) -> Limits | None:
     """Measure again because a kernel exceeded the limits; None if they are less than five minutes old."""
     key = _key(engines.named(engine))
-    when, _ = _recent.get(key, (-math.inf, None))
-    return None if time.monotonic() - when < _PASSING else limits(engine=engine, again=True)
+    measured_at, _ = _recent.get(key, (-math.inf, None))
+    return None if time.monotonic() - measured_at < _PASSING else limits(engine=engine, again=True)
 
 
-def _known(key: str) -> Limits | None:
-    when, recent = _recent.get(key, (-math.inf, None))
-    if recent is not None and not recent.sure and time.monotonic() - when < _PASSING:
+def _cached_limits(key: str) -> Limits | None:
+    measured_at, recent = _recent.get(key, (-math.inf, None))
+    if recent is not None and not recent.sure and time.monotonic() - measured_at < _PASSING:
         return recent
-    kept = cache.store().get(key, "limits")
+    data = cache.store().get(key, "limits")
     try:
-        return None if kept is None else Limits.from_json(json.loads(kept))
+        return None if data is None else Limits.from_json(json.loads(data))
     except (ValueError, KeyError, TypeError):
         return None  # damaged: measured again
 
@@ -206,9 +206,9 @@ def _key(engine: Engine) -> str:
     return cache.digest(str(_FORM), engine.name, caps.device, machine_name(), versions, *sources)
 
 
-def _measured(engine: Engine) -> Limits:
-    known = last_cache(engine)
-    span = _span(known)
+def _measure(engine: Engine) -> Limits:
+    cache_bytes = last_cache(engine)
+    span = _span(cache_bytes)
     try:
         arrays = {n: np.frombuffer(engine.alloc(span), np.float32) for n in "abc"}
     except MemoryError as error:
@@ -218,17 +218,17 @@ def _measured(engine: Engine) -> Limits:
     date = dt.datetime.now().astimezone().isoformat(timespec="seconds")
     return Limits(
         engine.name, caps.device, machine_name(), date, dict(caps.versions), **rates,
-        cache=known, nominal=caps.nominal or nominal(caps.device), others=others, spread=spread,
+        cache=cache_bytes, nominal=caps.nominal or nominal(caps.device), others=others, spread=spread,
     )  # fmt: skip
 
 
 def _span(last: int | None) -> int:
     """Return the bytes of an array larger than the last-level cache, if the machine has that much free memory."""
-    wanted = min(max(_SPAN * last, 1 << 26), _BYTES) if last else _BYTES
-    free = free_memory()
-    if free is not None:
-        wanted = min(wanted, int(_PART * free / 3))
-    return max(wanted >> 20, 1) << 20
+    nbytes = min(max(_SPAN * last, 1 << 26), _BYTES) if last else _BYTES
+    free_bytes = free_memory()
+    if free_bytes is not None:
+        nbytes = min(nbytes, int(_PART * free_bytes / 3))
+    return max(nbytes >> 20, 1) << 20
 
 
 def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float, float]:
@@ -237,32 +237,32 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
     The probes alternate, so that a disturbance does not affect all runs of one of them.
     """
     probes = (*PROBES, *ARITHMETIC)
-    with progress("measuring this machine's limits, once") as told:
-        begun = time.monotonic()
+    with progress("measuring this machine's limits, once") as report:
+        start_compiling = time.monotonic()
         with ThreadPoolExecutor(_COMPILING) as pool:  # the arrays' pages are allocated meanwhile
-            filled = [pool.submit(array.fill, 1) for array in arrays.values()]
+            fills = [pool.submit(array.fill, 1) for array in arrays.values()]
             kernels = []
-            for kernel in pool.map(lambda probe: _compiled(engine, probe), probes):
+            for kernel in pool.map(lambda probe: _compile(engine, probe), probes):
                 kernels.append(kernel)
-                told(len(kernels) / len(probes) / 2)
-            for fill in filled:
+                report(len(kernels) / len(probes) / 2)
+            for fill in fills:
                 fill.result()
         jobs = [(p, grid, job) for p, k in zip(probes, kernels, strict=True) for grid, job in _jobs(k, p, arrays)]
         load, start = OtherProcesses(), time.monotonic()
-        end = min(start + _SECONDS, begun + _WHOLE)
+        end = min(start + _SECONDS, start_compiling + _WHOLE)
         rounds: list[dict[str, float]] = []
         while not rounds or (len(rounds) < _RUNS and time.monotonic() < end):
             rates: dict[str, float] = {}
             for probe, grid, job in jobs:
                 rates[probe.limit] = max(rates.get(probe.limit, 0.0), probe.amount * grid / job.run(1))
-                told(0.5 + min((time.monotonic() - start) / _SECONDS, 1) / 2)
+                report(0.5 + min((time.monotonic() - start) / _SECONDS, 1) / 2)
             rounds.append(rates)
     best = {name: max(r[name] for r in rounds) for name in rounds[0]}
     spread = max(1 - float(np.median([r[name] for r in rounds])) / best[name] for name in best)
     return best, load.share(), spread if len(rounds) > 1 else 1.0
 
 
-def _compiled(engine: Engine, probe: Probe) -> Kernel:
+def _compile(engine: Engine, probe: Probe) -> Kernel:
     kernel = compile(probe.source, engine=engine.name, name=OWN, checked=False)["probe"]
     _ = kernel.binary
     return kernel
@@ -270,7 +270,7 @@ def _compiled(engine: Engine, probe: Probe) -> Kernel:
 
 def _jobs(kernel: Kernel, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
     """Bind a probe for each threadgroup size; yield the number of threads with it."""
-    given = [arrays[p.name] for p in kernel.signature.buffers]
-    grid = probe.threads or given[0].size // probe.elements
+    arguments = [arrays[p.name] for p in kernel.signature.buffers]
+    grid = probe.threads or arguments[0].size // probe.elements
     for threadgroup in probe.threadgroups:
-        yield grid, DispatchJob(kernel.prepare(*given, grid=grid, threadgroup=threadgroup), keep=False)
+        yield grid, DispatchJob(kernel.prepare(*arguments, grid=grid, threadgroup=threadgroup), keep=False)

@@ -97,8 +97,8 @@ def nominal(device: str) -> tuple[float, float] | None:
 
 def apple_chip(device: str) -> AppleChip | None:
     """Return a chip's figures by its GPU's name; None if it is not in the table."""
-    found = _CHIP.search(device)
-    return CHIPS.get(found[0]) if found else None
+    match = _CHIP.search(device)
+    return CHIPS.get(match[0]) if match else None
 
 
 def last_cache(engine: Engine) -> int | None:

@@ -18,13 +18,13 @@ from metalnb.msl.signature import Param
 from metalnb.profiling.latest_counts import KnownCounts, known_counts
 
 from . import sampling, traffic
-from .bottleneck import BYTES, FASTER, from_caches
+from .bottleneck import BYTES, FASTER, cache_source
 from .lambda_names import lambda_text
-from .limits import Limits, limits, outdone
+from .limits import Limits, limits, remeasure
 from .other_processes import BUSY, OtherProcesses
 from .records import Timing, Traffic
 from .sampling import Job
-from .units import percent, seconds, trimmed
+from .units import percent, seconds, trim_grid
 
 __all__ = ["job_of", "measure", "name_of"]
 
@@ -58,7 +58,7 @@ def measure(
     *args, **launch
         As for the call itself.
     bytes : float, optional
-        Bytes moved by one dispatch; by default the size of each array, once for a read and once for a write.
+        Bytes work by one dispatch; by default the size of each array, once for a read and once for a write.
     flops : float, optional
         Floating-point operations of one dispatch.
     cold : bool, optional
@@ -83,43 +83,43 @@ def measure(
     >>> timing.median, timing.bandwidth, timing.share   # doctest: +SKIP
     (0.00041, 30700000000.0, 0.94)
     """
-    given = traffic.checked("measure", "bytes", bytes), traffic.checked("measure", "flops", flops)
-    kernel, args, launch = _unwrapped(kernel, args, launch)
+    overrides = traffic.check_count("measure", "bytes", bytes), traffic.check_count("measure", "flops", flops)
+    kernel, args, launch = _unwrap(kernel, args, launch)
     job = job_of("measure", kernel, args, launch)
-    known = _traffic(job, kernel, args, launch)
-    said: KnownCounts | None = None
+    counted_work = _traffic(job, kernel, args, launch)
+    counts: KnownCounts | None = None
     if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
-        said = known_counts(d.kernel.unit, d.grid, d.threadgroup, d.arguments)
-        if counted and given == (None, None):
-            known, said = traffic.counted(d, known)
-    moved = traffic.overridden(known, *given)
+        counts = known_counts(d.kernel.unit, d.grid, d.threadgroup, d.arguments)
+        if counted and overrides == (None, None):
+            counted_work, counts = traffic.count_profiled(d, counted_work)
+    work = traffic.override(counted_work, *overrides)
     load = OtherProcesses()
     samples = sampling.batches(job)
     others = load.share()
     cold_seconds = sampling.cold(job) if cold else None
-    found = limits(engine=job.engine.name)
-    ceiling, limit = found.ceiling(moved) if moved.bytes else ("", None)
+    machine = limits(engine=job.engine.name)
+    ceiling, limit = machine.ceiling(work) if work.bytes else ("", None)
     timing = Timing(
         name_of(kernel), job.engine.name, job.engine.caps.device, job.clock, samples.seconds, samples.batch,
-        sampling.empty_dispatch(job.engine), cold_seconds, moved.bytes or None, moved.flops, limit, ceiling,
-        found.flops, found.cache, **_shape(job, args, launch), counted=said.findings if said else (),
-        most_needed=said.most_needed if said else "",
+        sampling.empty_dispatch(job.engine), cold_seconds, work.bytes or None, work.flops, limit, ceiling,
+        machine.flops, machine.cache, **_shape(job, args, launch), counted=counts.findings if counts else (),
+        most_needed=counts.most_needed if counts else "",
     )  # fmt: skip
-    if _is_beyond(timing):
-        found = outdone(job.engine.name) or found
-        limit = found.ceiling(moved)[1] if moved.bytes else None
-        timing = replace(timing, limit=limit, peak=found.flops)
-    apart = traffic.apart(job.called) if isinstance(job, sampling.DispatchJob) else ()
-    return replace(timing, warnings=(*_warnings(timing, found, others), *moved.notes, *apart))
+    if _exceeds_limits(timing):
+        machine = remeasure(job.engine.name) or machine
+        limit = machine.ceiling(work)[1] if work.bytes else None
+        timing = replace(timing, limit=limit, peak=machine.flops)
+    copies = traffic.copy_notes(job.called) if isinstance(job, sampling.DispatchJob) else ()
+    return replace(timing, warnings=(*_warnings(timing, machine, others), *work.notes, *copies))
 
 
-def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any], *, wall: bool = False) -> Job:
+def job_of(caller: str, kernel: Any, args: tuple[Any, ...], options: dict[str, Any], *, wall: bool = False) -> Job:
     """Return a job that can be timed, for a kernel, a dispatch or a callable.
 
     Parameters
     ----------
-    asks : str
+    caller : str
         The caller's name, for messages.
     kernel, args, named
         As for `measure`.
@@ -130,34 +130,34 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any],
     ------
     ArgumentError, LaunchError
     """
-    kernel, args, named = _unwrapped(kernel, args, named)
+    kernel, args, options = _unwrap(kernel, args, options)
     if isinstance(kernel, Dispatch):
-        if args or named:
-            raise ArgumentError(f"{asks}: {name_of(kernel)} is bound already; it takes no more arguments.")
+        if args or options:
+            raise ArgumentError(f"{caller}: {name_of(kernel)} is bound already; it takes no more arguments.")
         dispatch = kernel
     elif isinstance(kernel, Kernel):
-        dispatch = kernel.prepare(*args, **named)
+        dispatch = kernel.prepare(*args, **options)
     elif callable(kernel):
-        engine = next((a.engine for a in residents((*args, *named.values()))), None) or engines.current()
-        return sampling.CallJob(lambda: kernel(*args, **named), engine)
+        engine = next((a.engine for a in residents((*args, *options.values()))), None) or engines.current()
+        return sampling.CallJob(lambda: kernel(*args, **options), engine)
     else:
-        raise ArgumentError(f"{asks}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
+        raise ArgumentError(f"{caller}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
     if 0 in dispatch.grid:
-        raise LaunchError(f"{asks}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
+        raise LaunchError(f"{caller}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
     return sampling.DispatchJob(dispatch, wall=wall)
 
 
-def _unwrapped(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def _unwrap(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Unwrap `functools.partial`: return the function and its arguments."""
     while isinstance(kernel, functools.partial):
-        args, named = (*kernel.args, *args), {**kernel.keywords, **named}
+        args, options = (*kernel.args, *args), {**kernel.keywords, **options}
         kernel = kernel.func
-    return kernel, args, named
+    return kernel, args, options
 
 
 def name_of(kernel: Any) -> str:
     """Return the name of the timed callable."""
-    kernel, _, _ = _unwrapped(kernel, (), {})
+    kernel, _, _ = _unwrap(kernel, (), {})
     if isinstance(kernel, Dispatch):
         kernel = kernel.kernel
     if isinstance(kernel, Kernel):
@@ -166,38 +166,38 @@ def name_of(kernel: Any) -> str:
     return lambda_text(kernel) or name if name == "<lambda>" else name
 
 
-def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
+def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:
     if isinstance(job, sampling.DispatchJob):
         return traffic.of_dispatch(job.dispatch)
-    return traffic.of_call(kernel, args, named)
+    return traffic.of_call(kernel, args, options)
 
 
-def _shape(job: Job, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def _shape(job: Job, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a Timing that describe the run."""
     if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
         pairs = zip(d.kernel.signature.params, d.arguments, strict=True)
-        bound = {p.name: _bound(p, value) for p, value in pairs if value is not None}
-        return {"grid": trimmed(d.grid), "threadgroup": trimmed(d.threadgroup), "arguments": bound}
-    positional = {str(i): _plain(value) for i, value in enumerate(args)}
-    return {"arguments": {**positional, **{name: _plain(value) for name, value in named.items()}}}
+        descriptions = {p.name: _describe_bound(p, value) for p, value in pairs if value is not None}
+        return {"grid": trim_grid(d.grid), "threadgroup": trim_grid(d.threadgroup), "arguments": descriptions}
+    positional = {str(i): _describe(value) for i, value in enumerate(args)}
+    return {"arguments": {**positional, **{name: _describe(value) for name, value in options.items()}}}
 
 
-def _bound(param: Param, value: Any) -> str:
+def _describe_bound(param: Param, value: Any) -> str:
     """Describe a bound argument: ``float32 (1000, 1000)``, ``2.5``, ``64 bytes``."""
     if isinstance(value, int):
         return f"{value:,} bytes"
     layout = param.type.layout
     if isinstance(value, np.ndarray) and (param.writable or not param.reference):
-        return f"{param.type.name} {value.shape}" if value.dtype.names else _plain(value)
+        return f"{param.type.name} {value.shape}" if value.dtype.names else _describe(value)
     if layout is None or param.type.extents or layout.shape != layout.stride:
         return f"{param.type}"
     numbers = np.frombuffer(value, layout.dtype)
-    shown = ", ".join(f"{n:g}" if layout.dtype.kind == "f" else str(n) for n in numbers[:16])
-    return shown if numbers.size == 1 else f"({shown})"
+    text = ", ".join(f"{n:g}" if layout.dtype.kind == "f" else str(n) for n in numbers[:16])
+    return text if numbers.size == 1 else f"({text})"
 
 
-def _plain(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Describe any value in a few words."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} {tuple(value.shape)}"
@@ -205,32 +205,32 @@ def _plain(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def _is_beyond(timing: Timing) -> bool:
+def _exceeds_limits(timing: Timing) -> bool:
     """Return whether a kernel was faster than the limits: if so, they were measured at a bad time."""
-    cached = from_caches(timing.share, timing.bytes, timing.cache)
-    memory = timing.share is not None and timing.share > FASTER and not cached
-    return memory or bool(timing.throughput and timing.peak and timing.throughput > FASTER * timing.peak)
+    source = cache_source(timing.share, timing.bytes, timing.cache)
+    exceeds_memory = timing.share is not None and timing.share > FASTER and not source
+    return exceeds_memory or bool(timing.throughput and timing.peak and timing.throughput > FASTER * timing.peak)
 
 
-def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
+def _warnings(timing: Timing, machine: Limits, others: float) -> tuple[str, ...]:
     """Return notes for a reader of the figures."""
-    said = []
-    if not found.sure and (timing.limit or timing.peak):
-        said.append(f"the limits were measured while the machine was {found.state}: mnb.limits(again=True)")
+    notes = []
+    if not machine.sure and (timing.limit or timing.peak):
+        notes.append(f"the limits were measured while the machine was {machine.state}: mnb.limits(again=True)")
     if timing.spread > _WIDE:
-        why = f"; other programs used {percent(others)} of the processors meanwhile" if others > BUSY else ""
-        said.append(f"the times spread over {percent(timing.spread)} of the median{why}")
+        reason = f"; other programs used {percent(others)} of the processors meanwhile" if others > BUSY else ""
+        notes.append(f"the times spread over {percent(timing.spread)} of the median{reason}")
     elif others > BUSY:
-        said.append(f"other programs used {percent(others)} of the processors meanwhile")
+        notes.append(f"other programs used {percent(others)} of the processors meanwhile")
     if timing.grid and timing.clock == "wall" and timing.median < timing.empty:
-        said.append(f"no device clock: {seconds(timing.median)} is the cost of launching rather than the kernel's time")
+        notes.append(f"no device clock: {seconds(timing.median)} is the cost of launching, not the kernel's time")
     if timing.share is not None and timing.share > FASTER:
-        if from_caches(timing.share, timing.bytes, timing.cache) and timing.bytes and timing.cache:
-            moved, room = nbytes(timing.bytes), nbytes(timing.cache)
-            said.append(f"it moves {moved}, and the last-level cache holds {room}; the limit is that of memory")
+        if cache_source(timing.share, timing.bytes, timing.cache) and timing.bytes and timing.cache:
+            size, room = nbytes(timing.bytes), nbytes(timing.cache)
+            notes.append(f"it moves {size}, and the last-level cache holds {room}; the limit is that of memory")
         else:
-            said.append(
-                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be accessed: {BYTES}, "
+            notes.append(
+                f"faster than the limit of {machine.date[:10]}: parts of the arrays may never be accessed: {BYTES}, "
                 "or the machine was busy at that time (mnb.limits(again=True))"
             )
-    return tuple(said)
+    return tuple(notes)

@@ -22,11 +22,11 @@ class OtherProcesses:
         The system counts in ticks of 10 ms, so over a tenth of a second this is only accurate to a tenth. 0 if the
         system does not report it.
         """
-        now = _cpu_seconds()
-        if now is None or self._before is None:
+        current = _cpu_seconds()
+        if current is None or self._before is None:
             return 0.0
-        total, idle, own = (after - before for after, before in zip(now, self._before, strict=True))
-        return max(0.0, (total - idle - own) / total) if total > 0 else 0.0
+        total, idle, own_seconds = (after - before for after, before in zip(current, self._before, strict=True))
+        return max(0.0, (total - idle - own_seconds) / total) if total > 0 else 0.0
 
 
 def _cpu_seconds() -> tuple[float, float, float] | None:
@@ -39,6 +39,6 @@ def _cpu_seconds() -> tuple[float, float, float] | None:
         return None
     # Linux includes the time of guests in the user's, and a processor that waits for a disk is idle.
     total = sum(cpu.values()) - cpu.get("guest", 0.0) - cpu.get("guest_nice", 0.0)
-    children = os.times()
-    own = time.process_time() + children.children_user + children.children_system
-    return total, cpu["idle"] + cpu.get("iowait", 0.0), own
+    times = os.times()
+    own_seconds = time.process_time() + times.children_user + times.children_system
+    return total, cpu["idle"] + cpu.get("iowait", 0.0), own_seconds

@@ -15,24 +15,24 @@ _PATIENCE = 0.3  # seconds
 
 
 @contextlib.contextmanager
-def progress(what: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
+def progress(label: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
     """Yield a progress callback, which takes 0 to 1; its one-line display is removed on exit.
 
     Operations that end within ``patience`` seconds show no line. It is shown only in a terminal or a notebook, and
     never written to a file or a pipe.
     """
     show = _writer(sys.stdout)
-    due, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
+    show_from, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
 
-    def told(part: float) -> None:
+    def report(part: float) -> None:
         nonlocal last
         percent = round(100 * part)
-        if show and percent > last and time.monotonic() > due:
+        if show and percent > last and time.monotonic() > show_from:
             last = percent
-            show(f"{what}: {percent} %")
+            show(f"{label}: {percent} %")
 
     try:
-        yield told
+        yield report
     finally:
         if show and last >= 0:
             show("")

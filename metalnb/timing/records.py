@@ -168,8 +168,8 @@ class Timing(Rendered):
             If the data is something else.
         """
         lists = ("seconds", "grid", "threadgroup", "warnings")
-        given = {**{name: tuple(data[name]) for name in lists}, "counted": tuple(data.get("counted", ()))}
-        return cls(**{**data, **given, "arguments": dict(data["arguments"])})
+        tuples = {**{name: tuple(data[name]) for name in lists}, "counted": tuple(data.get("counted", ()))}
+        return cls(**{**data, **tuples, "arguments": dict(data["arguments"])})
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the distribution of the times with matplotlib.

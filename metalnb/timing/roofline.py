@@ -81,10 +81,10 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     --------
     >>> mnb.roofline(saxpy.prepare(x, y, 2.0), flops=[2 * x.size])   # doctest: +SKIP
     """
-    for given in kernels:
-        if not isinstance(given, (Timing, Dispatch)):
-            raise ArgumentError(f"roofline: takes timings of measure and prepared calls; got {type(given).__name__}.")
-    calls = sum(isinstance(given, Dispatch) for given in kernels)
+    for item in kernels:
+        if not isinstance(item, (Timing, Dispatch)):
+            raise ArgumentError(f"roofline: takes timings of measure and prepared calls; got {type(item).__name__}.")
+    calls = sum(isinstance(item, Dispatch) for item in kernels)
     if flops and len(flops) != calls:
         raise ArgumentError(f"roofline: flops has a number for each of the {calls} prepared calls; got {len(flops)}.")
     counts: Iterator[float | None] = iter(flops) if flops else itertools.repeat(None)
@@ -97,24 +97,24 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     return Roofline(timings, limits(engine=timings[0].engine if timings else None))
 
 
-def _why_not(timing: Timing) -> str:
+def _missing_figures(timing: Timing) -> str:
     """Return the unknown figures that a point in the chart would need."""
     if timing.flops == 0:
         return ": it has no floating-point operations"
-    lacks = [what for what, known in (("bytes", timing.bytes), ("operations", timing.flops)) if not known]
+    lacks = [name for name, figure in (("bytes", timing.bytes), ("operations", timing.flops)) if not figure]
     if lacks:
         return f": its {' and '.join(lacks)} are not known"
     return ": the engine's limits are not known"
 
 
 def _sentence(timing: Timing) -> str:
-    found = bottleneck(timing)
-    said = found.sentence or f"neither its bytes nor its operations are known: {BYTES} and {FLOPS}"
+    result = bottleneck(timing)
+    text = result.sentence or f"neither its bytes nor its operations are known: {BYTES} and {FLOPS}"
     if not timing.intensity or not timing.throughput or not timing.limit or not timing.peak:
-        return f"{said} (not drawn{_why_not(timing)})"
-    if found.bound in {"memory", "arithmetic"}:
-        return said
+        return f"{text} (not drawn{_missing_figures(timing)})"
+    if result.bound in {"memory", "arithmetic"}:
+        return text
     roof = timing.intensity * timing.limit
     side = "memory" if roof < timing.peak else "arithmetic"
-    at = percent(timing.throughput / min(roof, timing.peak))
-    return f"{said}. At {timing.intensity:.3g} FLOP/B {side} is its roof, and it has {at} of that"
+    share = percent(timing.throughput / min(roof, timing.peak))
+    return f"{text}. At {timing.intensity:.3g} FLOP/B {side} is its roof, and it has {share} of that"

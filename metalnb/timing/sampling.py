@@ -22,7 +22,7 @@ from .progress import progress
 
 __all__ = [
     "OWN", "PATIENCE", "CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch",
-    "lasting",
+    "time_batch",
 ]  # fmt: skip
 
 BATCH = 0.010  # seconds per batch: a thousand times the cost of a launch
@@ -83,13 +83,13 @@ class DispatchJob:
         self.clock = "wall" if wall else self.engine.caps.clock
         if dispatch.residents:
             synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied while incomplete
-        written = _given(dispatch) if keep else []
+        positions = _written_positions(dispatch) if keep else []
         if self.engine.caps.clock == "device" or not keep:
             self.dispatch = dispatch
-            self._kept = [_kept(self.engine, dispatch.arguments[i]) for i in written]
+            self._restorers = [_restorer(self.engine, dispatch.arguments[i]) for i in positions]
         else:
-            self.dispatch = _staged(dispatch)
-            self._kept = [_copier(self.dispatch.arguments[i], dispatch.arguments[i]) for i in written]
+            self.dispatch = _stage(dispatch)
+            self._restorers = [_copier(self.dispatch.arguments[i], dispatch.arguments[i]) for i in positions]
 
     def run(self, count: int) -> float:
         """Run it ``count`` times back to back.
@@ -98,8 +98,8 @@ class DispatchJob:
         """
         d = self.dispatch
         if self.clock == "device":
-            clocked: Clocked = self.engine  # type: ignore[assignment]  # its clock says so
-            seconds = clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, count)
+            engine: Clocked = self.engine  # type: ignore[assignment]  # its clock says so
+            seconds = engine.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, count)
             return float(np.median(seconds))
         start = time.perf_counter()
         tickets = [d.launch() for _ in range(count)]
@@ -110,8 +110,8 @@ class DispatchJob:
 
     def restore(self) -> None:
         """Restore the arrays that the kernel may have written."""
-        for back in self._kept:
-            back()
+        for restore_array in self._restorers:
+            restore_array()
 
 
 class CallJob:
@@ -145,7 +145,7 @@ class Samples:
 
 
 @contextmanager
-def restored(job: Job) -> Iterator[None]:
+def restoring(job: Job) -> Iterator[None]:
     """Restore the caller's arrays, whatever happens."""
     try:
         yield
@@ -155,18 +155,18 @@ def restored(job: Job) -> Iterator[None]:
 
 def batches(job: Job) -> Samples:
     """Warm up, find the size of a batch, and time batches."""
-    with restored(job), progress("measuring", PATIENCE) as told:
-        count, lasted = count_for(job, told)
-        wanted = min(_MOST, max(_LEAST, round(TOTAL / lasted)))
+    with restoring(job), progress("measuring", PATIENCE) as report:
+        count, duration = count_for(job, report)
+        count_of_batches = min(_MOST, max(_LEAST, round(TOTAL / duration)))
         seconds = []
-        for n in range(wanted):
-            told(n / wanted)
+        for n in range(count_of_batches):
+            report(n / count_of_batches)
             job.restore()
             seconds.append(job.run(count))
     return Samples(tuple(seconds), count)
 
 
-def count_for(job: Job, told: Callable[[float], None] = lambda _: None) -> tuple[int, float]:
+def count_for(job: Job, report: Callable[[float], None] = lambda _: None) -> tuple[int, float]:
     """Return how many runs fill a batch, and the seconds that such a batch takes, including overhead.
 
     The first run may compile, and does not count. A batch that seems full is run again, because a few runs may seem to
@@ -175,16 +175,16 @@ def count_for(job: Job, told: Callable[[float], None] = lambda _: None) -> tuple
     job.run(1)
     count = 1
     while True:
-        told(0)
-        lasted = lasting(job, count)
-        if BATCH / 2 <= lasted < _SURE:
-            lasted = min(lasted, *(lasting(job, count) for _ in range(2)))
-        if lasted >= BATCH / 2 or count >= _LONGEST:
-            return count, lasted
-        count = min(_LONGEST, max(2 * count, int(count * BATCH / lasted)) if lasted > BATCH / 20 else 4 * count)
+        report(0)
+        duration = time_batch(job, count)
+        if BATCH / 2 <= duration < _SURE:
+            duration = min(duration, *(time_batch(job, count) for _ in range(2)))
+        if duration >= BATCH / 2 or count >= _LONGEST:
+            return count, duration
+        count = min(_LONGEST, max(2 * count, int(count * BATCH / duration)) if duration > BATCH / 20 else 4 * count)
 
 
-def lasting(job: Job, count: int) -> float:
+def time_batch(job: Job, count: int) -> float:
     """Return the seconds that a batch takes, including overhead."""
     job.restore()
     start = time.perf_counter()
@@ -196,7 +196,7 @@ def cold(job: Job) -> float:
     """Time single runs, each after the caches were filled with other data; return the median."""
     flush = _flusher(job.engine)
     seconds = []
-    with restored(job):
+    with restoring(job):
         for _ in range(_COLD):
             job.restore()
             flush()
@@ -206,12 +206,12 @@ def cold(job: Job) -> float:
 
 def empty_dispatch(engine: Engine) -> float:
     """Return the seconds from the launch of an empty kernel to its completion (wall clock, median)."""
-    ready = _kernel(engine, _EMPTY, "metalnb_empty").prepare(grid=1)
-    ready.run()
+    dispatch = _kernel(engine, _EMPTY, "metalnb_empty").prepare(grid=1)
+    dispatch.run()
     seconds = []
     for _ in range(100):
         start = time.perf_counter()
-        ready.run()
+        dispatch.run()
         seconds.append(time.perf_counter() - start)
         if sum(seconds) > BATCH:
             break
@@ -225,9 +225,9 @@ def _flusher(engine: Engine) -> Callable[[], Any]:
     """
     from .machine import last_cache
 
-    wanted = min(max(4 * (last_cache(engine) or 0), 1 << 27), _FLUSHED)
-    free = free_memory()
-    words = max(wanted if free is None else min(wanted, free // 4), 1 << 20) // 4
+    nbytes = min(max(4 * (last_cache(engine) or 0), 1 << 27), _FLUSHED)
+    free_bytes = free_memory()
+    words = max(nbytes if free_bytes is None else min(nbytes, free_bytes // 4), 1 << 20) // 4
     array = np.frombuffer(engine.alloc(4 * words), np.uint32)
     array[:] = 0
     return _kernel(engine, _TOUCH, "metalnb_touch").prepare(array).run
@@ -237,35 +237,35 @@ def _kernel(engine: Engine, source: str, name: str) -> Kernel:
     return compile(source, engine=engine.name, name=OWN, checked=False)[name]
 
 
-def _given(dispatch: Dispatch) -> list[int]:
+def _written_positions(dispatch: Dispatch) -> list[int]:
     """Return the positions of the caller's arrays that the kernel may write."""
     params = dispatch.kernel.signature.params
-    made = {id(a) for a in dispatch.outputs}
+    outputs = {id(a) for a in dispatch.outputs}
     pairs = enumerate(zip(params, dispatch.arguments, strict=True))
-    return [i for i, (p, a) in pairs if p.writable and a is not None and id(a) not in made]
+    return [i for i, (p, a) in pairs if p.writable and a is not None and id(a) not in outputs]
 
 
-def _kept(engine: Engine, array: np.ndarray[Any, Any]) -> Callable[[], None]:
+def _restorer(engine: Engine, array: np.ndarray[Any, Any]) -> Callable[[], None]:
     """Save an array's elements; return a function that restores them in place."""
     place = place_of(array)
     if place is None:
         return _copier(array, array.copy())
     size = array.nbytes
-    spare = engine.alloc(max(size, 1))
-    engine.copy_within(spare, 0, place.memory, place.offset, size)
-    return lambda: engine.copy_within(place.memory, place.offset, spare, 0, size)
+    saved = engine.alloc(max(size, 1))
+    engine.copy_within(saved, 0, place.memory, place.offset, size)
+    return lambda: engine.copy_within(place.memory, place.offset, saved, 0, size)
 
 
-def _copier(array: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> Callable[[], None]:
-    return functools.partial(np.copyto, array, kept)
+def _copier(array: np.ndarray[Any, Any], saved: np.ndarray[Any, Any]) -> Callable[[], None]:
+    return functools.partial(np.copyto, array, saved)
 
 
-def _staged(dispatch: Dispatch) -> Dispatch:
+def _stage(dispatch: Dispatch) -> Dispatch:
     """Return a dispatch on copies in the device's own memory; arguments that share an array still share one."""
     engine = dispatch.kernel.engine
     copies: dict[tuple[int, int], Any] = {}
 
-    def copied(value: Any) -> Any:
+    def copy_of(value: Any) -> Any:
         if value is None or isinstance(value, int):
             return value
         array = value if isinstance(value, np.ndarray) else np.frombuffer(value, np.uint8)
@@ -277,4 +277,4 @@ def _staged(dispatch: Dispatch) -> Dispatch:
             copies[place][:] = array.reshape(-1).view(np.uint8)
         return copies[place].view(array.dtype).reshape(array.shape)
 
-    return dispatch._replace(arguments=[copied(a) for a in dispatch.arguments], residents=())
+    return dispatch._replace(arguments=[copy_of(a) for a in dispatch.arguments], residents=())

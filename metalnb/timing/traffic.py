@@ -25,7 +25,7 @@ from metalnb.profiling.profile_call import profiled
 from .bottleneck import BYTES
 from .records import Traffic
 
-__all__ = ["PROTOCOL", "apart", "checked", "counted", "of_call", "of_dispatch", "of_sizes", "overridden"]
+__all__ = ["PROTOCOL", "check_count", "copy_notes", "count_profiled", "of_call", "of_dispatch", "of_sizes", "override"]
 
 PROTOCOL = "__metal_traffic__"
 _SECONDS = 0.2  # seconds for counting
@@ -39,72 +39,72 @@ def of_dispatch(dispatch: Dispatch) -> Traffic:
 
 def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
     """Count the bytes of a dispatch from its parameters and the size of each array."""
-    read = written = updated = 0
-    unsure, unused = [], []
+    bytes_read = bytes_written = bytes_updated = 0
+    unsure_names, unused_names = [], []
     for param, nbytes in pairs:
         if param.space == "threadgroup" or (param.reference and not param.writable):
             continue
         use = param.use or ("write" if param.writable else "read")
         if use == "none":
-            unused.append(param.name)
-        read += nbytes if use in {"read", "update"} else 0
-        written += nbytes if use in {"write", "update"} else 0
-        updated += nbytes if use == "update" else 0
+            unused_names.append(param.name)
+        bytes_read += nbytes if use in {"read", "update"} else 0
+        bytes_written += nbytes if use in {"write", "update"} else 0
+        bytes_updated += nbytes if use == "update" else 0
         if param.writable and not param.use:
-            unsure.append(param.name)
-    notes = [f"{_named(unused)} counted as no bytes: the kernel does not use it"] if unused else []
-    if unsure:
-        notes.append(f"{_named(unsure)} counted as written only: {BYTES} if the kernel reads it too")
-    return Traffic(read, written, updated, notes=tuple(notes))
+            unsure_names.append(param.name)
+    notes = [f"{_quote_names(unused_names)} counted as no bytes: the kernel does not use it"] if unused_names else []
+    if unsure_names:
+        notes.append(f"{_quote_names(unsure_names)} counted as written only: {BYTES} if the kernel reads it too")
+    return Traffic(bytes_read, bytes_written, bytes_updated, notes=tuple(notes))
 
 
-def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, KnownCounts | None]:
+def count_profiled(dispatch: Dispatch, traffic: Traffic) -> tuple[Traffic, KnownCounts | None]:
     """Count a dispatch.
 
     Parameters
     ----------
     dispatch : Dispatch
-    known : Traffic
+    traffic : Traffic
         The traffic that follows from its signature and its arrays.
 
     Returns
     -------
     traffic : Traffic
-        Its operations; also its bytes, each sector of 32 once, if all of it ran. ``known`` if the kernel cannot be
+        Its operations; also its bytes, each sector of 32 once, if all of it ran. ``traffic`` if the kernel cannot be
         counted: because it does not run in vector registers, or its arrays are not in this machine's memory.
-    said : KnownCounts or None
+    counts : KnownCounts or None
         The counts; None if the kernel cannot be counted.
     """
     try:
-        found = profiled(dispatch, _SECONDS)
+        profile = profiled(dispatch, _SECONDS)
     except (ArgumentError, CompileError, EngineUnavailable, KernelFault):
-        return known, None
-    said = known_from(found)
-    if found.sampled < found.groups:
-        return Traffic(known.read, known.written, known.updated, found.flops, known.notes), said
+        return traffic, None
+    counts = known_from(profile)
+    if profile.sampled < profile.groups:
+        return Traffic(traffic.read, traffic.written, traffic.updated, profile.flops, traffic.notes), counts
     arrays = {p.name for p in dispatch.kernel.signature.params if p.writable or not p.reference}
-    own = [b for b in found.buffers if b.name in arrays]
-    read, written = sum(b.read for b in own), sum(b.written for b in own)
-    updated = sum(min(b.read, b.written) for b in own)
-    return Traffic(read, written, updated, found.flops), said
+    buffers = [b for b in profile.buffers if b.name in arrays]
+    bytes_read, bytes_written = sum(b.read for b in buffers), sum(b.written for b in buffers)
+    bytes_updated = sum(min(b.read, b.written) for b in buffers)
+    return Traffic(bytes_read, bytes_written, bytes_updated, profile.flops), counts
 
 
-def apart(dispatch: Dispatch) -> tuple[str, ...]:
+def copy_notes(dispatch: Dispatch) -> tuple[str, ...]:
     """Describe a dispatch's copies to a device and back, of NumPy memory that the device cannot use directly."""
     engine = dispatch.kernel.engine
-    shared = engine.caps.shared
-    copies = getattr(engine, "copies", lambda _: False) if shared else (lambda a: place_of(a) is None)
+    is_shared = engine.caps.shared
+    copies = getattr(engine, "copies", lambda _: False) if is_shared else (lambda a: place_of(a) is None)
     pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
-    given = [(p, a.nbytes) for p, a in pairs if isinstance(a, np.ndarray) and not p.reference and copies(a)]
-    if not given:
+    copied_arrays = [(p, a.nbytes) for p, a in pairs if isinstance(a, np.ndarray) and not p.reference and copies(a)]
+    if not copied_arrays:
         return ()
-    there, back = (sum(n for p, n in given if way or p.writable) for way in (True, False))
-    copied = f"{spelled(there)} to the device" + (f" and {spelled(back)} back" if back else "")
-    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # if memory is shared, asarray does not copy NumPy's
-    return (f"not counted: the call copies NumPy's arrays, {copied}; arrays of metalnb, {cure}, lie there",)
+    bytes_to, bytes_back = (sum(n for p, n in copied_arrays if to_device or p.writable) for to_device in (True, False))
+    copies_text = f"{spelled(bytes_to)} to the device" + (f" and {spelled(bytes_back)} back" if bytes_back else "")
+    cure = "mnb.array(x)" if is_shared else "mnb.asarray(x)"  # if memory is shared, asarray does not copy NumPy's
+    return (f"not counted: the call copies NumPy's arrays, {copies_text}; arrays of metalnb, {cure}, lie there",)
 
 
-def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
+def of_call(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:
     """Return a callable's traffic; nothing is counted if it does not report any.
 
     A function reports it by an attribute ``__metal_traffic__``, which is called with the arguments of the call and
@@ -118,30 +118,30 @@ def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traf
     ask = getattr(function, PROTOCOL, None)
     if ask is None:
         return Traffic(0, 0)
-    found = ask(*args, **named)
-    if isinstance(found, Traffic):
-        return found
+    reported = ask(*args, **options)
+    if isinstance(reported, Traffic):
+        return reported
     try:
-        nbytes, flops = found.bytes, found.flops
+        nbytes, flops = reported.bytes, reported.flops
     except AttributeError:
         name = getattr(function, "__name__", type(function).__name__)
-        message = f"{name}: {PROTOCOL} returns a Traffic, or anything with bytes and flops; got {type(found).__name__}."
-        raise ArgumentError(message) from None
-    return overridden(Traffic(0, 0), nbytes, flops)
+        rule = f"{PROTOCOL} returns a Traffic, or anything with bytes and flops"
+        raise ArgumentError(f"{name}: {rule}; got {type(reported).__name__}.") from None
+    return override(Traffic(0, 0), nbytes, flops)
 
 
-def overridden(counted: Traffic, nbytes: float | None, flops: float | None) -> Traffic:
+def override(traffic: Traffic, nbytes: float | None, flops: float | None) -> Traffic:
     """Replace the count by the caller's own figures; the mix of reads and writes stays the same."""
     if nbytes is not None:
-        known = counted.bytes
-        read = round(nbytes * counted.read / known) if known else round(nbytes / 2)
-        updated = round(nbytes * counted.updated / known) if known else 0
-        mixed = () if known else ("half of its bytes are assumed to be read and half written",)
-        counted = Traffic(read, round(nbytes) - read, updated, counted.flops, mixed)
-    return counted if flops is None else replace(counted, flops=flops)
+        counted_bytes = traffic.bytes
+        bytes_read = round(nbytes * traffic.read / counted_bytes) if counted_bytes else round(nbytes / 2)
+        bytes_updated = round(nbytes * traffic.updated / counted_bytes) if counted_bytes else 0
+        notes = () if counted_bytes else ("half of its bytes are assumed to be read and half written",)
+        traffic = Traffic(bytes_read, round(nbytes) - bytes_read, bytes_updated, traffic.flops, notes)
+    return traffic if flops is None else replace(traffic, flops=flops)
 
 
-def checked(asks: str, name: str, value: Any) -> float | None:
+def check_count(caller: str, name: str, value: Any) -> float | None:
     """Check a count that a caller passes.
 
     Raises
@@ -155,9 +155,9 @@ def checked(asks: str, name: str, value: Any) -> float | None:
     except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise ArgumentError(f"{asks}: {name} is a number for one dispatch, 0 or more; got {value!r}.")
+        raise ArgumentError(f"{caller}: {name} is a number for one dispatch, 0 or more; got {value!r}.")
     return number
 
 
-def _named(names: list[str]) -> str:
+def _quote_names(names: list[str]) -> str:
     return ", ".join(f"'{n}'" for n in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["percent", "rate", "seconds", "threads", "times", "trimmed"]
+__all__ = ["percent", "rate", "seconds", "threads", "times", "trim_grid"]
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -45,7 +45,7 @@ def threads(grid: tuple[int, ...]) -> str:
     return " × ".join(f"{n:,}" for n in grid)
 
 
-def trimmed(grid: tuple[int, ...]) -> tuple[int, ...]:
+def trim_grid(grid: tuple[int, ...]) -> tuple[int, ...]:
     """Return a grid without the extents of 1 at its end."""
     while len(grid) > 1 and grid[-1] == 1:
         grid = grid[:-1]

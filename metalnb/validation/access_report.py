@@ -265,14 +265,14 @@ class Validation(Rendered):
     @property
     def missed(self) -> int:
         """The number of accesses of arrays that are counted and judged, but not in `events`."""
-        own = {frozenset((b.name, *b.others)): b.reads + b.writes + b.beyond for b in self.buffers}
-        return sum(own.values()) - len(self.log)
+        totals = {frozenset((b.name, *b.others)): b.reads + b.writes + b.beyond for b in self.buffers}
+        return sum(totals.values()) - len(self.log)
 
     def count(self, buffer: str, *, written: bool) -> int:
         """Count the reads or writes within a buffer."""
-        found = next(b for b in self.buffers if b.name == buffer)
-        return found.writes if written else found.reads
+        watched = next(b for b in self.buffers if b.name == buffer)
+        return watched.writes if written else watched.reads
 
     def _event(self, row: list[int]) -> Event:
-        thread, place, deed, index = row
-        return Event(thread, self.buffers[place].name, bool(deed & 1), bool(deed & 2), index)
+        thread, place, flags, index = row
+        return Event(thread, self.buffers[place].name, bool(flags & 1), bool(flags & 2), index)

@@ -17,9 +17,9 @@ from metalnb.engine.base import Bytes, Pointed
 from metalnb.errors import Diagnostic
 
 from .access_report import Finding, Validation
-from .validated_call import Outcome, judged
+from .validated_call import Outcome, run_and_judge
 
-__all__ = ["BY", "device_judged"]
+__all__ = ["BY", "run_on_device"]
 
 BY = "Metal's shader validation"
 _UNKNOWN = -2
@@ -57,7 +57,7 @@ class DeviceOutcome:
         return 0, 0, ""
 
 
-def device_judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outcome]:
+def run_on_device(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outcome]:
     """Run a call under its engine's own validation, or in the validated build if the engine has none.
 
     Raises
@@ -67,32 +67,32 @@ def device_judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outco
     kernel = dispatch.kernel
     run = getattr(kernel.engine, "shader_faults", None)
     if run is None or any(isinstance(a, Pointed) for a in dispatch.arguments):  # the memory they point to is not copied
-        return judged(dispatch, seconds)
+        return run_and_judge(dispatch, seconds)
     if dispatch.residents:
         synchronize(kernel.engine.name)  # earlier dispatches may still be writing
-    copies = _copied(kernel.engine, dispatch.arguments)
-    said = run(kernel.unit, copies, dispatch.grid, dispatch.threadgroup)
-    if said is None:
-        return judged(dispatch, seconds)
-    given = zip(kernel.signature.params, copies, strict=True)
-    contents = {p.name: np.frombuffer(a, np.uint8) for p, a in given if isinstance(a, np.ndarray)}
-    found = Validation(
-        kernel.signature.name, dispatch.grid, dispatch.threadgroup, (), _findings(said), {}, 0, 0,
+    copies = _copy_arrays(kernel.engine, dispatch.arguments)
+    messages = run(kernel.unit, copies, dispatch.grid, dispatch.threadgroup)
+    if messages is None:
+        return run_and_judge(dispatch, seconds)
+    pairs = zip(kernel.signature.params, copies, strict=True)
+    contents = {p.name: np.frombuffer(a, np.uint8) for p, a in pairs if isinstance(a, np.ndarray)}
+    report = Validation(
+        kernel.signature.name, dispatch.grid, dispatch.threadgroup, (), _findings(messages), {}, 0, 0,
         lambda: np.empty((0, 4), np.int64), by=BY,
     )  # fmt: skip
-    return found, DeviceOutcome(contents)
+    return report, DeviceOutcome(contents)
 
 
-def _findings(said: tuple[Diagnostic, ...]) -> tuple[Finding, ...]:
+def _findings(messages: tuple[Diagnostic, ...]) -> tuple[Finding, ...]:
     """Return one finding for each message about a position, with its count."""
-    counts = Counter((d.line, d.column, d.message, d.text) for d in said)
+    counts = Counter((d.line, d.column, d.message, d.text) for d in messages)
     return tuple(
         Finding("reported", line, column, _UNKNOWN, _UNKNOWN, source=text, operation=message, count=count)
         for (line, column, message, text), count in counts.items()
     )
 
 
-def _copied(engine: Any, arguments: list[Any]) -> list[Any]:
+def _copy_arrays(engine: Any, arguments: list[Any]) -> list[Any]:
     """Return copies of the arrays, in the engine's own memory: those that overlap do so in the copies."""
     arrays = [i for i, a in enumerate(arguments) if a is not None and not isinstance(a, (int, bytes, bytearray))]
     views = {i: np.frombuffer(np.ascontiguousarray(arguments[i]), np.uint8) for i in arrays}

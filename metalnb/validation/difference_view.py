@@ -23,66 +23,66 @@ CSS = (
 )
 
 
-def difference_sentence(found: Difference) -> str:
+def difference_sentence(difference: Difference) -> str:
     """Return the differences, and the thread that wrote the first wrong element."""
-    count, size = int(found.wrong.sum()), found.wrong.size
-    case = f"with {found.case} threads: " if found.case else ""
-    where = f"{case}{element_of(found)}"
+    count, size = int(difference.wrong.sum()), difference.wrong.size
+    case = f"with {difference.case} threads: " if difference.case else ""
+    element = f"{case}{element_of(difference)}"
     be = "is" if count == 1 else "are"
-    said = f"{where} is {_number(found.got)}, expected {_number(found.expected)}"
-    by = f"thread {found.thread} wrote it" + (f" on line {found.line}" if found.line else "")
-    who = f"; {by}" if found.thread >= 0 else "; no thread wrote it" if found.thread == -1 else ""
-    off = f", by up to {found.ulp:,.{0 if found.ulp >= 10 else 1}f} ulp" if found.ulp < 1e6 else ""
-    return f"{said}{who}. {count:,} of {size:,} elements {be} wrong{off}."
+    values = f"{element} is {_number(difference.got)}, expected {_number(difference.expected)}"
+    writer = f"thread {difference.thread} wrote it" + (f" on line {difference.line}" if difference.line else "")
+    cause = f"; {writer}" if difference.thread >= 0 else "; no thread wrote it" if difference.thread == -1 else ""
+    deviation = f", by up to {difference.ulp:,.{0 if difference.ulp >= 10 else 1}f} ulp" if difference.ulp < 1e6 else ""
+    return f"{values}{cause}. {count:,} of {size:,} elements {be} wrong{deviation}."
 
 
-def element_of(found: Difference) -> str:
+def element_of(difference: Difference) -> str:
     """Return the first wrong element as Python names it."""
-    return f"{found.name}[{', '.join(map(str, found.index))}]" if found.index else found.name
+    return f"{difference.name}[{', '.join(map(str, difference.index))}]" if difference.index else difference.name
 
 
 def _number(value: Any) -> str:
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
-def _codes(found: Difference) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _codes(difference: Difference) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return at most 32 rows of at most 64 cells; a cell that covers several elements shows the worst."""
-    codes = np.full(found.wrong.shape, _RIGHT, np.uint8)
-    codes[found.twice] = _TWICE
-    codes[found.wrong] = _WRONG
-    codes[found.wrong & found.unwritten] = _NEVER
+    codes = np.full(difference.wrong.shape, _RIGHT, np.uint8)
+    codes[difference.twice] = _TWICE
+    codes[difference.wrong] = _WRONG
+    codes[difference.wrong & difference.unwritten] = _NEVER
     if codes.ndim < 2:
         flat = codes.reshape(-1)
         per = -(-flat.size // (_COLUMNS * _ROWS))
-        flat = _worst(flat.reshape(1, -1), per, axis=1)[0]
+        flat = _worst_of(flat.reshape(1, -1), per, axis=1)[0]
         rows = -(-flat.size // _COLUMNS)
-        filled = np.full(rows * min(_COLUMNS, max(1, flat.size)), 255, np.uint8)
-        filled[: flat.size] = flat
-        return filled.reshape(rows, -1)
+        padded = np.full(rows * min(_COLUMNS, max(1, flat.size)), 255, np.uint8)
+        padded[: flat.size] = flat
+        return padded.reshape(rows, -1)
     if codes.ndim > 2 and codes.shape[-1] <= 4:
         codes = codes.max(axis=-1)  # an image's pixels: a cell for each, and not for its components
     plane = codes.reshape(-1, codes.shape[-1])
-    plane = _worst(plane, -(-plane.shape[0] // _ROWS), axis=0)
-    return _worst(plane, -(-plane.shape[1] // _COLUMNS), axis=1)
+    plane = _worst_of(plane, -(-plane.shape[0] // _ROWS), axis=0)
+    return _worst_of(plane, -(-plane.shape[1] // _COLUMNS), axis=1)
 
 
-def _worst(codes: np.ndarray[Any, np.dtype[np.uint8]], per: int, axis: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _worst_of(codes: np.ndarray[Any, np.dtype[np.uint8]], per: int, axis: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if per <= 1:
         return codes
     return np.maximum.reduceat(codes, np.arange(0, codes.shape[axis], per), axis=axis)
 
 
-def difference_map(found: Difference) -> list[str]:
+def difference_map(difference: Difference) -> list[str]:
     """Return the map as lines of signs, with a legend."""
-    codes = _codes(found)
+    codes = _codes(difference)
     lines = ["    " + "".join(_SIGNS[c] if c < 4 else " " for c in row) for row in codes[:_ROWS]]
-    used = [c for c in _WORDS if (codes == c).any()]
-    return [*lines, "    " + ", ".join(f"{_SIGNS[c]} {_WORDS[c]}" for c in used)]
+    present = [c for c in _WORDS if (codes == c).any()]
+    return [*lines, "    " + ", ".join(f"{_SIGNS[c]} {_WORDS[c]}" for c in present)]
 
 
-def difference_svg(found: Difference) -> str:
+def difference_svg(difference: Difference) -> str:
     """Return the map as a picture."""
-    codes = _codes(found)
+    codes = _codes(difference)
     rows, columns = codes.shape
     cells = [
         f'<rect class="w{c}" x="{x * _CELL + 0.5}" y="{y * _CELL + 0.5}" width="{_CELL - 2}" height="{_CELL - 2}"/>'
@@ -96,7 +96,7 @@ def difference_svg(found: Difference) -> str:
         cells.append(f'<text x="{x + 12}" y="{foot}">{_WORDS[c]}</text>')
         x += 30 + 7 * len(_WORDS[c])
     width, height = max(columns * _CELL, x), foot + 4
-    title = f"<title>{found.name}: where it is wrong</title>"
+    title = f"<title>{difference.name}: where it is wrong</title>"
     return (
         f'<svg class="metalnb-elements" xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}">{title}{"".join(cells)}</svg>'

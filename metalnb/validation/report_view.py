@@ -25,53 +25,54 @@ _CSS = (
 )
 
 
-def text(seen: Validation) -> str:
+def text(report: Validation) -> str:
     """Render a validation for a terminal."""
-    wide = max((len(b.name) for b in seen.buffers), default=0)
-    lines = [f"{seen.kernel}: {_head(seen)}"]
-    lines += [f"  {b.name:{wide}}  {', '.join(_counts(b))}" for b in seen.buffers]
-    for found in seen.findings:
-        lines += [sentence(found), *_marked(found)]
-    for differs in seen.differences:
-        lines += [difference_sentence(differs), *([] if differs.case else difference_map(differs))]
-    return "\n".join([*lines, *_rest(seen)])
+    width = max((len(b.name) for b in report.buffers), default=0)
+    lines = [f"{report.kernel}: {_head(report)}"]
+    lines += [f"  {b.name:{width}}  {', '.join(_counts(b))}" for b in report.buffers]
+    for finding in report.findings:
+        lines += [sentence(finding), *_caret_lines(finding)]
+    for difference in report.differences:
+        lines += [difference_sentence(difference), *([] if difference.case else difference_map(difference))]
+    return "\n".join([*lines, *_notes(report)])
 
 
-def html(seen: Validation) -> str:
+def html(report: Validation) -> str:
     """Render a validation for a notebook."""
     head = (
-        f'<div class="metalnb-head"><code><b>{escape(seen.kernel)}</b></code> '
-        f'<span class="metalnb-doc">{escape(_head(seen))}</span></div>'
+        f'<div class="metalnb-head"><code><b>{escape(report.kernel)}</b></code> '
+        f'<span class="metalnb-doc">{escape(_head(report))}</span></div>'
     )
     rows = "".join(
         f"<tr><td><code>{wrapping(b.name)}</code></td><td>{escape(', '.join(_counts(b)))}</td></tr>"
-        for b in seen.buffers
+        for b in report.buffers
     )
-    listed = "".join(
+    entries = "".join(
         f'<div class="metalnb-finding{"" if f.is_fault else " metalnb-remark"}">{escape(sentence(f))}{_line(f)}</div>'
-        for f in seen.findings
+        for f in report.findings
     )
-    listed += "".join(_difference(seen.kernel, differs) for differs in seen.differences)
-    rest = "".join(f'<div class="metalnb-well">{escape(line)}</div>' for line in _rest(seen))
-    return framed(f"{head}<table>{rows}</table>{listed}{rest}", _CSS)
+    entries += "".join(_difference(report.kernel, difference) for difference in report.differences)
+    notes = "".join(f'<div class="metalnb-well">{escape(line)}</div>' for line in _notes(report))
+    return framed(f"{head}<table>{rows}</table>{entries}{notes}", _CSS)
 
 
-def _difference(kernel: str, found: Difference) -> str:
-    said = f'<div class="metalnb-finding">{escape(difference_sentence(found))}</div>'
-    if found.case:
-        return said
-    return said + difference_svg(found) + (step_button(kernel, element_of(found)) if found.thread >= 0 else "")
+def _difference(kernel: str, difference: Difference) -> str:
+    entry = f'<div class="metalnb-finding">{escape(difference_sentence(difference))}</div>'
+    if difference.case:
+        return entry
+    button = step_button(kernel, element_of(difference)) if difference.thread >= 0 else ""
+    return entry + difference_svg(difference) + button
 
 
-def _head(seen: Validation) -> str:
-    count = sum(f.is_fault for f in seen.findings)
+def _head(report: Validation) -> str:
+    count = sum(f.is_fault for f in report.findings)
     number = "no fault" if not count else "1 fault" if count == 1 else f"{count} faults"
-    x, y, z = seen.grid
+    x, y, z = report.grid
     sizes = " × ".join(f"{n:,}" for n in (x, y, z)[: 3 if z > 1 else 2 if y > 1 else 1])
-    wrong = {d.name: None for d in seen.differences}
-    differs = f", {' and '.join(wrong)} not as expected" if wrong else ""
-    watched = f"by {seen.by}" if seen.by else f"{seen.accesses:,} accesses"
-    return f"{number}{differs}, {sizes} threads, {watched}"
+    names = {d.name: None for d in report.differences}
+    mismatch = f", {' and '.join(names)} not as expected" if names else ""
+    basis = f"by {report.by}" if report.by else f"{report.accesses:,} accesses"
+    return f"{number}{mismatch}, {sizes} threads, {basis}"
 
 
 def _counts(buffer: WatchedBuffer) -> Iterator[str]:
@@ -85,38 +86,38 @@ def _counts(buffer: WatchedBuffer) -> Iterator[str]:
         yield f"in the memory of {' and '.join(buffer.others)}"
 
 
-def _rest(seen: Validation) -> Iterator[str]:
+def _notes(report: Validation) -> Iterator[str]:
     """State which outputs were compared, and which were left out."""
-    right = [name for name in seen.compared if name not in {d.name for d in seen.differences}]
-    if right:
-        sizes = f", also with {', '.join(seen.tried)} threads" if seen.tried else ""
-        yield f"{', '.join(right)} {'is' if len(right) == 1 else 'are'} as expected{sizes}."
-    if seen.left_out:
-        x, y, z = (-(-g // t) for g, t in zip(seen.grid, seen.threadgroup, strict=True))
+    as_expected = [name for name in report.compared if name not in {d.name for d in report.differences}]
+    if as_expected:
+        sizes = f", also with {', '.join(report.tried)} threads" if report.tried else ""
+        yield f"{', '.join(as_expected)} {'is' if len(as_expected) == 1 else 'are'} as expected{sizes}."
+    if report.left_out:
+        x, y, z = (-(-g // t) for g, t in zip(report.grid, report.threadgroup, strict=True))
         yield (
-            f"{seen.left_out:,} of {x * y * z:,} threadgroups were not run to their end: there was no time for them. "
+            f"{report.left_out:,} of {x * y * z:,} threadgroups were not run to their end: there was no time for them. "
             "A smaller grid, or seconds=, shows all."
         )
 
 
-def _marked(found: Finding) -> list[str]:
-    if not found.source:
+def _caret_lines(finding: Finding) -> list[str]:
+    if not finding.source:
         return []
-    bare = found.source.lstrip()
-    cut = len(found.source) - len(bare)
-    return [f"    {bare}", " " * (4 + max(0, found.column - 1 - cut)) + "^"]
+    source = finding.source.lstrip()
+    indentation = len(finding.source) - len(source)
+    return [f"    {source}", " " * (4 + max(0, finding.column - 1 - indentation)) + "^"]
 
 
-def _line(found: Finding) -> str:
+def _line(finding: Finding) -> str:
     """Return the author's line, with its number and the place marked."""
-    if not found.source:
+    if not finding.source:
         return ""
-    source = found.source.rstrip()
-    at = max(0, found.column - 1)
-    end = at + _width(source[at:])
-    marked = f"{highlight(source[:at])}<mark>{highlight(source[at:end])}</mark>{highlight(source[end:])}"
-    number = f'<span class="metalnb-line-number">{found.line}  </span>'
-    return f'<pre class="metalnb-code">{number}{marked.strip()}</pre>'
+    source = finding.source.rstrip()
+    start = max(0, finding.column - 1)
+    end = start + _width(source[start:])
+    code = f"{highlight(source[:start])}<mark>{highlight(source[start:end])}</mark>{highlight(source[end:])}"
+    number = f'<span class="metalnb-line-number">{finding.line}  </span>'
+    return f'<pre class="metalnb-code">{number}{code.strip()}</pre>'
 
 
 def _width(rest: str) -> int:

@@ -9,9 +9,9 @@ from metalnb.call.kernel import Kernel
 from metalnb.errors import ArgumentError
 
 from .access_report import Validation
-from .device_run import device_judged
-from .expected_outputs import compared
-from .validated_call import SECONDS, Watcher, judged
+from .device_run import run_on_device
+from .expected_outputs import compare_outputs
+from .validated_call import SECONDS, Watcher, run_and_judge
 
 __all__ = ["validate"]
 
@@ -96,7 +96,7 @@ def validate(
     if not isinstance(kernel, Kernel):
         message = f"validate: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
-    run: Watcher = device_judged if device or sys.platform != "linux" else judged
+    run: Watcher = run_on_device if device or sys.platform != "linux" else run_and_judge
     if expected is None:
         return run(kernel.rehearse(*args, **call), seconds)[0]
-    return compared(kernel, args, call, expected, seconds, (rtol, atol), run)
+    return compare_outputs(kernel, args, call, expected, seconds, (rtol, atol), run)

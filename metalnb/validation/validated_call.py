@@ -16,7 +16,7 @@ from metalnb.errors import ArgumentError
 from .access_report import Log, Validation, WatchedBuffer
 from .judgement import Judge, in_grid
 
-__all__ = ["SECONDS", "Outcome", "Watcher", "judged", "watch"]
+__all__ = ["SECONDS", "Outcome", "Watcher", "run_and_judge", "watch"]
 
 SECONDS = 5.0
 
@@ -46,10 +46,10 @@ Watcher = Callable[[Dispatch, float], tuple[Validation, Outcome]]
 
 def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
     """Run a validated call."""
-    return judged(dispatch, seconds)[0]
+    return run_and_judge(dispatch, seconds)[0]
 
 
-def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
+def run_and_judge(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     """Run a validated call; also return the judge, which knows the contents of memory and their writers."""
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
     if dispatch.residents and not kernel.engine.caps.shared:
@@ -61,7 +61,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     if dispatch.residents:
         synchronize(kernel.engine.name)  # earlier dispatches may still be writing
     signature = kernel.signature
-    before = {
+    initial = {
         p.name: np.frombuffer(np.ascontiguousarray(a), np.uint8)  # the call works on copies
         for p, a in zip(signature.params, dispatch.arguments, strict=True)
         if a is not None and not isinstance(a, int)
@@ -69,41 +69,41 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     facts = run_validated(kernel.unit, dispatch.arguments, grid, threadgroup, seconds)
     x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     left_out = x * y * z - facts.groups
-    judge = Judge(kernel.unit, grid, threadgroup, facts, before, complete=not left_out)
+    judge = Judge(kernel.unit, grid, threadgroup, facts, initial, complete=not left_out)
     arrays = [p for p in signature.buffers if not p.reference and p.name in facts.buffers]
     buffers = []
     for p in arrays:
-        seen = facts.buffers[p.name]
-        size = seen.contents.size // max(1, p.type.size)
+        buffer = facts.buffers[p.name]
+        size = buffer.contents.size // max(1, p.type.size)
         buffers.append(WatchedBuffer(
-            p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays, seen.others,
+            p.name, size, p.writable, buffer.atomics > 0, buffer.reads, buffer.writes, buffer.strays, buffer.others,
         ))  # fmt: skip
-    unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items() if none.any()}
+    unwritten = {name: np.flatnonzero(flags).tolist() for name, flags in judge.unwritten.items() if flags.any()}
     events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
 
     def log() -> Log:  # called later: it must not keep the watched memory alive
         return _log(events, names, sizes, grid, threadgroup)
 
-    found = Validation(
+    report = Validation(
         signature.name, grid, threadgroup, tuple(buffers), judge.findings(), unwritten, facts.accesses, left_out, log,
     )  # fmt: skip
-    return found, judge
+    return report, judge
 
 
 def _log(
-    kept: np.ndarray[Any, Any], names: tuple[str, ...], sizes: dict[str, int], grid: Grid, threadgroup: Grid,
+    kept_events: np.ndarray[Any, Any], names: tuple[str, ...], sizes: dict[str, int], grid: Grid, threadgroup: Grid,
 ) -> Log:  # fmt: skip
     """Return the accesses of arrays, in the form of `Validation.log`."""
     places = np.full(max(1, len(names)), -1, np.int64)
-    element = np.ones(len(places), np.int64)
+    sizes_of = np.ones(len(places), np.int64)
     for i, name in enumerate(names):
         if name in sizes:
-            places[i], element[i] = list(sizes).index(name), sizes[name]
-    events = kept[places[kept["what"] >> 2] >= 0]
+            places[i], sizes_of[i] = list(sizes).index(name), sizes[name]
+    events = kept_events[places[kept_events["what"] >> 2] >= 0]
     region = events["what"] >> 2
     log = np.empty((len(events), 4), np.int64)
     log[:, 0] = in_grid(events["thread"], events["group"], grid, threadgroup)
     log[:, 1] = places[region]
     log[:, 2] = events["what"] & 3
-    log[:, 3] = events["offset"] // element[region]
+    log[:, 3] = events["offset"] // sizes_of[region]
     return log

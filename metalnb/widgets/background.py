@@ -59,15 +59,15 @@ class Latest(Generic[T]):
     def __init__(self, work: Callable[[T], None], pause: float = 0.0) -> None:
         self._work = work
         self._pause = pause
-        self._wanted: list[T] = []
+        self._requests: list[T] = []
         self._due = 0.0
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
 
-    def ask(self, wanted: T) -> None:
+    def ask(self, request: T) -> None:
         """Request something, in place of any earlier request that has not been started."""
         with self._changed:
-            self._wanted = [wanted]
+            self._requests = [request]
             self._due = time.monotonic() + self._pause
             if self._thread is None:
                 self._thread = spawn(self._run, self._drop)
@@ -79,19 +79,19 @@ class Latest(Generic[T]):
 
     def _drop(self) -> None:
         with self._changed:
-            self._wanted = []
+            self._requests = []
             self._changed.notify_all()  # the pause before the work ends with it
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                if not self._wanted:
+                if not self._requests:
                     self._thread = None
                     self._changed.notify_all()
                     return
-                rest = self._due - time.monotonic()
-                if rest > 0:
-                    self._changed.wait(rest)
+                delay = self._due - time.monotonic()
+                if delay > 0:
+                    self._changed.wait(delay)
                     continue
-                wanted = self._wanted.pop()
-            self._work(wanted)
+                request = self._requests.pop()
+            self._work(request)

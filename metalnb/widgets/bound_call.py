@@ -80,22 +80,22 @@ class BoundCall:
         ------
         ArgumentError, LaunchError, CompileError
         """
-        counted = grid is None and self.groups is not None
+        by_groups = grid is None and self.groups is not None
         return (kernel or self.kernel).prepare(
             *([p.value for p in self.parts] if values is None else values),
-            grid=None if counted else grid or self.grid,
-            groups=self.groups if counted else None,
+            grid=None if by_groups else grid or self.grid,
+            groups=self.groups if by_groups else None,
             threadgroup=self.threadgroup if threadgroup is None else threadgroup,
             threadgroup_memory=self.memory,
         )
 
 
-def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
+def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
     """Bind a call, and take it apart.
 
     Parameters
     ----------
-    asks : str
+    caller : str
         The caller's name, for messages.
     kernel, args, launch
         As for a call of the kernel.
@@ -106,14 +106,14 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
         As for the call; for anything but a kernel; for an empty grid.
     """
     if not isinstance(kernel, Kernel):
-        raise ArgumentError(f"{asks}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
+        raise ArgumentError(f"{caller}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
     dispatch = kernel.prepare(*args, **launch)
     if dispatch.residents:
         synchronize(kernel.engine.name)  # their memory is read here
     signature = kernel.signature
     if 0 in dispatch.grid:
-        raise LaunchError(f"{asks}: {signature.name}: grid {dispatch.grid} is empty: nothing would run.")
-    made = {id(a) for a in dispatch.outputs}
+        raise LaunchError(f"{caller}: {signature.name}: grid {dispatch.grid} is empty: nothing would run.")
+    outputs = {id(a) for a in dispatch.outputs}
     parts = []
     for param, value in zip(signature.params, dispatch.arguments, strict=True):
         if param.space == "threadgroup" or kernel.unit.is_absent(param):
@@ -122,8 +122,8 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
         if param.reference and not param.writable:
             array = np.frombuffer(bytes(memoryview(value)), dtype).reshape(inner)
         else:
-            own = id(value) in made and place_of(value) is None
-            array = value if own or not param.writable else copy_to_host(kernel.engine, value)
+            is_fresh_output = id(value) in outputs and place_of(value) is None
+            array = value if is_fresh_output or not param.writable else copy_to_host(kernel.engine, value)
         parts.append(BoundArgument(param, array, inner))
     memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
     return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, dispatch.made, groups)

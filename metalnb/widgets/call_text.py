@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from .bound_call import BoundCall
 
@@ -16,36 +16,36 @@ __all__ = ["call_text"]
 
 def call_text(call: BoundCall, values: Sequence[Any], *, grid: Any = None, threadgroup: Any = None) -> str:
     """Return a call as Python; ``values`` are its arguments in buffer order."""
-    given = []
+    arguments = []
     for part, value in zip(call.parts, values, strict=True):
         name = part.param.name
         if part.param.writable or part.is_array:
-            given += [] if name in call.left_out else [f"{name}={name}"]
+            arguments += [] if name in call.left_out else [f"{name}={name}"]
         else:
             layout = part.param.type.layout
             width = layout.shape[-1] if layout is not None and layout.shape and part.inner else None
-            given.append(f"{name}={_written(np.asarray(value), width)}")
-    given.append(f"grid={_extents(grid or call.grid)}")
-    chosen = threadgroup or call.threadgroup
-    given += [f"threadgroup={_extents(chosen)}"] if chosen else []
-    given += [f"threadgroup_memory={dict(call.memory)!r}"] if call.memory else []
-    made = ", ".join(call.left_out)
-    return f"{f'{made} = ' if made else ''}{call.kernel.signature.name}({', '.join(given)})"
+            arguments.append(f"{name}={_value_text(np.asarray(value), width)}")
+    arguments.append(f"grid={_extents(grid or call.grid)}")
+    group = threadgroup or call.threadgroup
+    arguments += [f"threadgroup={_extents(group)}"] if group else []
+    arguments += [f"threadgroup_memory={dict(call.memory)!r}"] if call.memory else []
+    results = ", ".join(call.left_out)
+    return f"{f'{results} = ' if results else ''}{call.kernel.signature.name}({', '.join(arguments)})"
 
 
-def _extents(given: Any) -> str:
-    if isinstance(given, int):
-        return str(given)
-    short = trimmed(tuple(given))
-    return str(short[0]) if len(short) == 1 else str(tuple(short))
+def _extents(extents: Any) -> str:
+    if isinstance(extents, int):
+        return str(extents)
+    sizes = trim_grid(tuple(extents))
+    return str(sizes[0]) if len(sizes) == 1 else str(tuple(sizes))
 
 
-def _written(value: Any, width: int | None = None) -> str:
+def _value_text(value: Any, width: int | None = None) -> str:
     """Return the first ``width`` components of a value as Python; the others are padding."""
     if value.dtype.names:
-        return "{" + ", ".join(f"{name!r}: {_written(value[name])}" for name in value.dtype.names) + "}"
+        return "{" + ", ".join(f"{name!r}: {_value_text(value[name])}" for name in value.dtype.names) + "}"
     if value.ndim:
-        parts = [_written(v, width) for v in (value[:width] if value.ndim == 1 else value)]
+        parts = [_value_text(v, width) for v in (value[:width] if value.ndim == 1 else value)]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     number = value[()]
     return str(number) if value.dtype.kind == "f" else repr(number.item())  # 0.1, not 0.1000…1

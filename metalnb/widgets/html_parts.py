@@ -9,7 +9,7 @@ from metalnb.display import framed
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Timing
 from metalnb.timing.units import percent, rate, seconds
-from metalnb.timing.views.plain_text import against
+from metalnb.timing.views.plain_text import bandwidth_text
 
 from .svg_plots import bar, bins, histogram, is_wide, line
 
@@ -107,17 +107,17 @@ def throughput(timing: Timing) -> str:
     """Render the bandwidth as a bar, full at the limit; nothing when the bytes are unknown."""
     if timing.bandwidth is None:
         return ""
-    ends = f"<b>{rate(timing.bandwidth, 'B/s')}</b>"
+    bandwidth = f"<b>{rate(timing.bandwidth, 'B/s')}</b>"
     if timing.share is None or not timing.limit:
-        return f'<div class="metalnb-part">{ends}</div>'
-    against = f"{percent(timing.share)} of {rate(timing.limit, 'B/s')} ({escape(timing.ceiling)})"
-    return f'<div class="metalnb-part">{_ends(ends, against)}{bar(timing.share)}</div>'
+        return f'<div class="metalnb-part">{bandwidth}</div>'
+    share = f"{percent(timing.share)} of {rate(timing.limit, 'B/s')} ({escape(timing.ceiling)})"
+    return f'<div class="metalnb-part">{_ends(bandwidth, share)}{bar(timing.share)}</div>'
 
 
 def figures(timing: Timing) -> str:
     """Render a timing: its time, its bandwidth and limit, and its bottleneck."""
-    said = _said(timing)
-    sentence = f'<div class="metalnb-soft">{escape(said)}</div>' if said else ""
+    text = _bottleneck_text(timing)
+    sentence = f'<div class="metalnb-soft">{escape(text)}</div>' if text else ""
     return times(timing) + throughput(timing) + sentence
 
 
@@ -126,14 +126,14 @@ def figures_text(timing: Timing) -> str:
     spread = f"median of {len(timing.seconds):,}, p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}"
     lines = [f"{timing.kernel}: {seconds(timing.median)}  ({spread}, {timing.clock} clock)"]
     if timing.share is not None:
-        lines.append(f"  {sketch(timing.share)}  {against(timing)}")
-    return "\n  ".join(filter(None, ["\n".join(lines), _said(timing)]))
+        lines.append(f"  {sketch(timing.share)}  {bandwidth_text(timing)}")
+    return "\n  ".join(filter(None, ["\n".join(lines), _bottleneck_text(timing)]))
 
 
-def _said(timing: Timing) -> str:
+def _bottleneck_text(timing: Timing) -> str:
     """Return a kernel's bottleneck; empty if unknown, because the sentence then refers to `measure`."""
-    found = bottleneck(timing)
-    return found.sentence if found.bound != "unknown" else ""
+    result = bottleneck(timing)
+    return result.sentence if result.bound != "unknown" else ""
 
 
 _FEW = 20  # fewest times for a histogram
@@ -153,9 +153,9 @@ def distribution(timing: Timing) -> str:
 def history(timings: Sequence[Timing], labels: Sequence[str]) -> str:
     """Render the medians of the runs so far as a line; for a first run, the times of that run."""
     if len(timings) == 1:
-        taken = timings[0].seconds[-_DRAWN:]
-        foot = _ends(f"1 run, from {seconds(min(taken))}", f"to {seconds(max(taken))}")
-        return f"<div>{_ends('times of the run, one after the other', '')}{line(taken)}{foot}</div>"
+        durations = timings[0].seconds[-_DRAWN:]
+        foot = _ends(f"1 run, from {seconds(min(durations))}", f"to {seconds(max(durations))}")
+        return f"<div>{_ends('times of the run, one after the other', '')}{line(durations)}{foot}</div>"
     medians = [t.median for t in timings]
     titles = [f"{label}: {seconds(m)}" for label, m in zip(labels, medians, strict=True)]
     foot = _ends(f"{len(timings)} runs, from {seconds(min(medians))}", f"to {seconds(max(medians))}")
@@ -174,12 +174,12 @@ def _ends(left: str, right: str) -> str:
 
 def sketch(part: float) -> str:
     """Draw a part of a whole in characters."""
-    full = round(_CELLS * min(1.0, max(0.0, part)))
-    return "█" * full + "░" * (_CELLS - full)
+    cells = round(_CELLS * min(1.0, max(0.0, part)))
+    return "█" * cells + "░" * (_CELLS - cells)
 
 
-def sparkline(values: Sequence[float], most: int = _CELLS) -> str:
-    """Draw values in characters, the last `most` of them; the axis starts at 0."""
-    shown = values[-most:]
-    top = max(shown, default=0) or 1.0
-    return "".join(_LEVELS[min(7, int(8 * max(0.0, v) / top))] for v in shown)
+def sparkline(values: Sequence[float], count: int = _CELLS) -> str:
+    """Draw values in characters, the last `count` of them; the axis starts at 0."""
+    latest = values[-count:]
+    top = max(latest, default=0) or 1.0
+    return "".join(_LEVELS[min(7, int(8 * max(0.0, v) / top))] for v in latest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import weakref
 from abc import ABC, abstractmethod
 from html import escape
 from typing import Any
@@ -13,25 +14,27 @@ from .background import Latest
 __all__ = ["Live"]
 
 
-_in_cell: dict[str, Live] = {}  # the widget that each cell of the notebook shows, by the cell's id
+# The widget that each cell of the notebook shows, by the cell's id; a widget that nothing else uses is freed.
+_in_cell: weakref.WeakValueDictionary[str, Live] = weakref.WeakValueDictionary()
 
 
 class Live(ABC):
     """Base class of the package's widgets.
 
     The widget is created when it is first shown, so a script never creates one. A page that runs no widgets (GitHub,
-    nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`. A notebook
-    redraws the widget for a retake, so it waits until the widget is idle and the user has let go of it: see `_settled`.
+    nbconvert, a terminal) shows the pictures: what `html` and `text` returned at that moment, or at the last
+    `_update_pictures`. A notebook redraws the widget whenever they are updated, so `_schedule_pictures` waits until the
+    widget is idle and the user has released it.
     """
 
-    _REST = 1.0  # seconds without a change before the picture is taken again
+    _IDLE_SECONDS = 1.0  # without a change, before the pictures are updated
 
     def __init__(self) -> None:
-        self._made: Any = None
+        self._box: Any = None
         self._handles: list[Any] = []
         self._events: Any = None
         self._stale = False
-        self._rest: Latest[None] = Latest(lambda _: self._rested(), self._REST)
+        self._picture_worker: Latest[None] = Latest(lambda _: self._update_if_idle(), self._IDLE_SECONDS)
 
     @abstractmethod
     def text(self) -> str:
@@ -46,65 +49,66 @@ class Live(ABC):
         return b""
 
     @abstractmethod
-    def _make(self) -> Any:
+    def _create_box(self) -> Any:
         """Create the widget."""
 
-    def _replaced(self) -> None:  # noqa: B027  (most have nothing running)
-        """Stop running work: the cell was run again, and shows another widget."""
+    def _on_replaced(self) -> None:  # noqa: B027  (most have nothing running)
+        """Stop running work: the cell ran again, and shows another widget."""
 
     @property
     def widget(self) -> Any:
         """The ipywidgets box, for your own layout."""
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+        if self._box is None:
+            self._box = self._create_box()
+        return self._box
 
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
         view = self.widget._repr_mimebundle_()
-        return {**view, "text/plain": self.text(), "text/html": self.html() + self._spare_plots()}
+        return {**view, "text/plain": self.text(), "text/html": self.html() + self._fallback_plots()}
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
         cell = _cell_id()
-        before = _in_cell.get(cell)
+        previous = _in_cell.get(cell)
         if cell:
             _in_cell[cell] = self
-        if before is not None and before is not self:
-            before._handles.clear()  # noqa: SLF001  (an object of this class)
-            before._replaced()  # noqa: SLF001
+        if previous is not None and previous is not self:
+            previous._handles.clear()  # noqa: SLF001  (an object of this class)
+            previous._on_replaced()  # noqa: SLF001
         handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
         if handle is not None:
             self._handles.append(handle)
 
-    def _spare_plots(self) -> str:
+    def _fallback_plots(self) -> str:
         """Return the plots as PNG: a page that keeps the styles, and so SVG, does not show it."""
         data = self.plots()
         if not data:
             return ""
         source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-        hidden = '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>'
-        return f'{hidden}<img class="metalnb-png" alt="{escape(self.text())}" src="{source}"/>'
+        hiding_style = '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>'
+        return f'{hiding_style}<img class="metalnb-png" alt="{escape(self.text())}" src="{source}"/>'
 
-    def _settled(self) -> None:
-        """Take the pictures again soon: there is a new state."""
+    def _schedule_pictures(self) -> None:
+        """Update the pictures soon, because the state has changed."""
         self._stale = True
         if self._handles and (self._events is None or not self._events.on):
-            self._rest.ask(None)
+            self._picture_worker.ask(None)
 
-    def _left(self) -> None:
-        """Take the pictures again if there is a new state, once the user has let go of the widget."""
+    def _on_leave(self) -> None:
+        """Update the pictures if the state has changed: the user has released the widget."""
         if self._stale:
-            self._settled()
+            self._schedule_pictures()
 
-    def _rested(self) -> None:
+    def _update_if_idle(self) -> None:
+        """Update the pictures, unless the user is working with the widget."""
         if self._events is None or not self._events.on:
-            self._retake()
+            self._update_pictures()
 
-    def _retake(self) -> None:
+    def _update_pictures(self) -> None:
         """Update the pictures that a saved notebook keeps, wherever the widget was shown."""
         self._stale = False
         for handle in self._handles:

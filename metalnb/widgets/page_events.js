@@ -6,9 +6,9 @@ const FLASH = 1200; // milliseconds for which a button shows what it did
 const LOST = 2000; // milliseconds without a frame, after which the page asks for one
 
 function flash(button, text) {
-  const before = button.dataset.label ?? (button.dataset.label = button.textContent);
+  const label = button.dataset.label ?? (button.dataset.label = button.textContent);
   button.textContent = text;
-  setTimeout(() => { button.textContent = before; }, FLASH);
+  setTimeout(() => { button.textContent = label; }, FLASH);
 }
 
 async function copy(button, text) {
@@ -54,10 +54,10 @@ function magnifier(model) {
     draw,
     pan: (image, dx, dy) => { place.x += dx; place.y += dy; draw(image); },
     zoom: (image, x, y, by) => {
-      const before = place.scale;
-      place.scale = Math.min(64, Math.max(1, before * by));
-      place.x = x - (x - place.x) * place.scale / before;
-      place.y = y - (y - place.y) * place.scale / before;
+      const oldScale = place.scale;
+      place.scale = Math.min(64, Math.max(1, oldScale * by));
+      place.x = x - (x - place.x) * place.scale / oldScale;
+      place.y = y - (y - place.y) * place.scale / oldScale;
       draw(image);
     },
     reset: image => { Object.assign(place, { x: 0, y: 0, scale: 1 }); draw(image); }
@@ -66,80 +66,80 @@ function magnifier(model) {
 
 // Asks Python to move the range that the kernel computes; events within one screen frame are sent together.
 function mover(model) {
-  let told = null;
-  const tell = (image, dx, dy, by, x = 0, y = 0) => {
+  let message = null;
+  const queue = (image, dx, dy, by, x = 0, y = 0) => {
     const height = image.getBoundingClientRect().height;
-    if (!told) {
-      told = { did: 'move', dx: 0, dy: 0, by: 1, x, y };
-      requestAnimationFrame(() => { model.send(told); told = null; });
+    if (!message) {
+      message = { event: 'move', dx: 0, dy: 0, by: 1, x, y };
+      requestAnimationFrame(() => { model.send(message); message = null; });
     }
-    told.dx += dx / height;
-    told.dy += dy / height;
-    told.by *= by;
+    message.dx += dx / height;
+    message.dy += dy / height;
+    message.by *= by;
   };
   return {
     draw: () => {},
-    pan: (image, dx, dy) => tell(image, dx, dy, 1),
+    pan: (image, dx, dy) => queue(image, dx, dy, 1),
     zoom: (image, x, y, by) => {
       const { width, height } = image.getBoundingClientRect();
-      tell(image, 0, 0, by, (x - width / 2) / height, (y - height / 2) / height);
+      queue(image, 0, 0, by, (x - width / 2) / height, (y - height / 2) / height);
     },
-    reset: () => model.send({ did: 'reset' })
+    reset: () => model.send({ event: 'reset' })
   };
 }
 
 // Sends what the pointer draws, once per screen frame.
 function pen(model) {
-  let told = null;
-  const tell = (point, rub) => {
-    if (told && told.rub !== rub) send();
-    if (!told) {
-      told = { did: 'draw', points: [], rub };
+  let message = null;
+  const add = (point, rub) => {
+    if (message && message.rub !== rub) send();
+    if (!message) {
+      message = { event: 'draw', points: [], rub };
       requestAnimationFrame(send);
     }
-    told.points.push(point);
+    message.points.push(point);
   };
   const send = () => {
-    if (told) model.send(told);
-    told = null;
+    if (message) model.send(message);
+    message = null;
   };
   return {
-    at: (image, event) => {
+    press: (image, event) => {
       const { x, y, width, height } = image.getBoundingClientRect();
-      tell([(event.clientX - x) / width, (event.clientY - y) / height], event.altKey);
+      add([(event.clientX - x) / width, (event.clientY - y) / height], event.altKey);
     },
-    lift: event => tell(null, event.altKey)
+    lift: event => add(null, event.altKey)
   };
 }
 
 // Reports each frame shown. Python makes no new frame before; a lost frame is requested again.
 function watch(model) {
   let last = 0;
-  const tell = at => {
+  const report = index => {
     last = performance.now();
-    model.send({ did: 'shown', at });
+    model.send({ event: 'shown', index });
   };
-  const shown = () => requestAnimationFrame(() => tell(model.get('frame')));
-  const waiting = setInterval(() => {
+  const onFrame = () => requestAnimationFrame(() => report(model.get('frame')));
+  const timer = setInterval(() => {
     const visible = document.visibilityState === 'visible';
-    if (model.get('playing') && visible && performance.now() - last > LOST) tell(null);
+    if (model.get('playing') && visible && performance.now() - last > LOST) report(null);
   }, LOST);
-  model.on('change:frame', shown);
-  if (model.get('listens')) tell(null);
-  return () => { clearInterval(waiting); model.off('change:frame', shown); };
+  model.on('change:frame', onFrame);
+  if (model.get('listens')) report(null);
+  return () => { clearInterval(timer); model.off('change:frame', onFrame); };
 }
 
 function attach(model, root, listen) {
   const view = model.get('window') ? mover(model) : magnifier(model);
   const stylus = pen(model);
   const unwatch = watch(model);
-  let drawing = null;
+  let drawnImage = null;
   let recorder = null;
   const picture = event => event.target.closest?.('.metalnb-picture');
-  let held = null;
-  let on = false;
+  let dragStart = null;
+  let isOn = false;
 
-  const dress = () => {
+  const prepareParts = () => {
     for (const handle of root.querySelectorAll('.noUi-handle:not([aria-label])')) {
       const label = handle.closest('.widget-slider')?.querySelector('.widget-label');
       if (label) handle.setAttribute('aria-label', label.textContent);
@@ -155,27 +155,27 @@ function attach(model, root, listen) {
     }
     for (const button of root.querySelectorAll('.metalnb-copy')) button.title = model.get('call');
   };
-  dress();
-  const observer = new MutationObserver(dress);
+  prepareParts();
+  const observer = new MutationObserver(prepareParts);
   observer.observe(root, { childList: true, subtree: true });
-  const described = () => {
+  const describeParts = () => {
     for (const image of root.querySelectorAll('.metalnb-picture')) image.alt = model.get('alt');
     for (const button of root.querySelectorAll('.metalnb-copy')) button.title = model.get('call');
   };
-  model.on('change:alt', described);
-  model.on('change:call', described);
+  model.on('change:alt', describeParts);
+  model.on('change:call', describeParts);
 
-  const here = inside => {
-    if (inside !== on) model.send({ did: inside ? 'on' : 'off' });
-    on = inside;
+  const reportPresence = inside => {
+    if (inside !== isOn) model.send({ event: inside ? 'on' : 'off' });
+    isOn = inside;
   };
-  const within = () => root.matches(':hover') || root.contains(document.activeElement);
-  listen(root, 'pointerenter', () => here(true));
-  listen(root, 'focusin', () => here(true));
-  listen(root, 'pointerleave', () => here(held !== null || root.contains(document.activeElement)));
-  listen(root, 'focusout', event => here(root.contains(event.relatedTarget) || root.matches(':hover')));
+  const isInside = () => root.matches(':hover') || root.contains(document.activeElement);
+  listen(root, 'pointerenter', () => reportPresence(true));
+  listen(root, 'focusin', () => reportPresence(true));
+  listen(root, 'pointerleave', () => reportPresence(dragStart !== null || root.contains(document.activeElement)));
+  listen(root, 'focusout', event => reportPresence(root.contains(event.relatedTarget) || root.matches(':hover')));
 
-  const click = cell => model.send({ did: 'click', at: Number(cell.dataset.metalnbAt) });
+  const click = cell => model.send({ event: 'click', index: Number(cell.dataset.metalnbAt) });
   listen(root, 'click', event => {
     const part = event.target.closest('[data-metalnb-at], .metalnb-copy, [data-metalnb-save], [data-metalnb-record]');
     if (part?.dataset.metalnbAt && event.detail === 0) click(part); // by a screen reader
@@ -185,53 +185,54 @@ function attach(model, root, listen) {
       recorder = part;
       part.dataset.label ??= part.textContent;
       part.textContent = 'recording …';
-      model.send({ did: 'record' });
+      model.send({ event: 'record' });
     }
   });
-  const recorded = (content, buffers) => { // only in the view whose button was pressed
+  const onRecording = (content, buffers) => { // only in the view whose button was pressed
     if (!content.save || !recorder) return;
     saveBytes(content.save, buffers[0], recorder);
     recorder = null;
   };
-  model.on('msg:custom', recorded);
+  model.on('msg:custom', onRecording);
   // A map is redrawn while it fills, so the press and the release of a click may have different targets.
-  const number = event => event.target.closest?.('[data-metalnb-at]')?.dataset.metalnbAt;
-  let pressed;
-  listen(root, 'pointerdown', event => { pressed = number(event); });
+  const cellNumber = event => event.target.closest?.('[data-metalnb-at]')?.dataset.metalnbAt;
+  let pressedCell;
+  listen(root, 'pointerdown', event => { pressedCell = cellNumber(event); });
   listen(root, 'pointerup', event => {
-    if (pressed !== undefined && pressed === number(event)) click(event.target.closest('[data-metalnb-at]'));
+    const cell = event.target.closest?.('[data-metalnb-at]');
+    if (pressedCell !== undefined && pressedCell === cellNumber(event)) click(cell);
   });
-  const tell = event => { // a cell's description, in the line below the map
+  const showTitle = event => { // a cell's description, in the line below the map
     const cell = event.target.closest?.('td[title]');
-    const line = cell?.closest('.metalnb')?.querySelector('.metalnb-told');
+    const line = cell?.closest('.metalnb')?.querySelector('.metalnb-description');
     if (line) line.textContent = cell.title;
   };
-  listen(root, 'pointerover', tell);
-  listen(root, 'focusin', tell);
+  listen(root, 'pointerover', showTitle);
+  listen(root, 'focusin', showTitle);
 
   listen(root, 'pointerdown', event => {
     const image = picture(event);
     if (!image || event.button) return;
-    held = [event.clientX, event.clientY];
+    dragStart = [event.clientX, event.clientY];
     image.setPointerCapture(event.pointerId);
     image.focus({ preventScroll: true });
     event.preventDefault();
-    if (model.get('draws') && !event.shiftKey) stylus.at(drawing = image, event);
+    if (model.get('draws') && !event.shiftKey) stylus.press(drawnImage = image, event);
   });
   listen(root, 'pointermove', event => {
-    if (!held) return;
-    if (drawing) {
-      for (const part of event.getCoalescedEvents?.() ?? [event]) stylus.at(drawing, part);
+    if (!dragStart) return;
+    if (drawnImage) {
+      for (const part of event.getCoalescedEvents?.() ?? [event]) stylus.press(drawnImage, part);
       return;
     }
-    view.pan(picture(event), event.clientX - held[0], event.clientY - held[1]);
-    held = [event.clientX, event.clientY];
+    view.pan(picture(event), event.clientX - dragStart[0], event.clientY - dragStart[1]);
+    dragStart = [event.clientX, event.clientY];
   });
   for (const end of ['pointerup', 'pointercancel']) {
     listen(root, end, event => {
-      if (drawing) stylus.lift(event);
-      held = drawing = null;
-      here(within());
+      if (drawnImage) stylus.lift(event);
+      dragStart = drawnImage = null;
+      reportPresence(isInside());
     });
   }
   listen(root, 'wheel', event => {
@@ -244,20 +245,20 @@ function attach(model, root, listen) {
   listen(root, 'dblclick', event => { if (picture(event)) view.reset(picture(event)); });
 
   listen(root, 'keydown', event => {
-    const way = KEYS[event.key];
+    const direction = KEYS[event.key];
     const slider = event.target.closest('.noUi-handle')?.closest('.metalnb-knob');
     const image = picture(event);
     const cell = event.target.closest('[data-metalnb-at]');
-    if (slider && way) {
-      const at = [...root.querySelectorAll('.metalnb-knob')].indexOf(slider);
-      model.send({ did: 'key', at, by: way[0] + way[1], fine: event.shiftKey });
+    if (slider && direction) {
+      const index = [...root.querySelectorAll('.metalnb-knob')].indexOf(slider);
+      model.send({ event: 'key', index, by: direction[0] + direction[1], fine: event.shiftKey });
     } else if (cell && (event.key === 'Enter' || event.key === ' ')) {
       click(cell);
-    } else if (image && way) {
+    } else if (image && direction) {
       const step = image.getBoundingClientRect().height * (event.shiftKey ? 0.01 : 0.1);
-      view.pan(image, -step * way[0], step * way[1]);
+      view.pan(image, -step * direction[0], step * direction[1]);
     } else if (image && event.key.length === 1 && model.get('listens').includes(event.key)) {
-      model.send({ did: 'press', key: event.key });
+      model.send({ event: 'press', key: event.key });
     } else if (image && '+-0'.includes(event.key)) {
       const { width, height } = image.parentElement.getBoundingClientRect();
       if (event.key === '0') view.reset(image);
@@ -271,25 +272,26 @@ function attach(model, root, listen) {
 
   return () => {
     observer.disconnect();
-    model.off('change:alt', described);
-    model.off('change:call', described);
-    model.off('msg:custom', recorded);
+    model.off('change:alt', describeParts);
+    model.off('change:call', describeParts);
+    model.off('msg:custom', onRecording);
     unwatch();
-    here(false);
+    reportPresence(false);
   };
 }
 
 export default {
   render({ model, el }) {
-    const ended = new AbortController();
-    const listen = (root, kind, act, options = {}) => root.addEventListener(kind, act, { ...options, signal: ended.signal });
-    let end = () => {};
-    const wait = () => { // the surrounding box is added to the page later
+    const closing = new AbortController();
+    const { signal } = closing;
+    const listen = (root, kind, handler, options = {}) => root.addEventListener(kind, handler, { ...options, signal });
+    let detach = () => {};
+    const attachWhenAdded = () => { // the surrounding box is added to the page later
       const root = el.closest('.metalnb-live');
-      if (root) end = attach(model, root, listen);
-      else if (!ended.signal.aborted) requestAnimationFrame(wait);
+      if (root) detach = attach(model, root, listen);
+      else if (!closing.signal.aborted) requestAnimationFrame(attachWhenAdded);
     };
-    wait();
-    return () => { end(); ended.abort(); };
+    attachWhenAdded();
+    return () => { detach(); closing.abort(); };
   }
 };

@@ -37,11 +37,11 @@ class PageEvents(anywidget.AnyWidget):
     Parameters
     ----------
     **handlers : callable
-        Called with an event's details, by the event's name: ``click`` (``at``: the number of a map's cell), ``key``
-        (``at``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the picture,
-        ``by`` a factor around ``x``, ``y``), ``reset``, ``draw`` (``points`` from (0, 0) to (1, 1), None where a line
-        ends; ``rub``), ``press`` (``key``, one that it listens to), ``record``, ``shown`` (``at``: the number of a
-        frame, or None when the page waits for one), ``off`` (mouse and keyboard have left).
+        Called with an event's details, by the event's name: ``click`` (``index``: the number of a map's cell), ``key``
+        (``index``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the
+        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``draw`` (``points`` from (0, 0) to (1, 1), None where
+        a line ends; ``rub``), ``press`` (``key``, one that it listens to), ``record``, ``shown`` (``index``: the number
+        of a frame, or None when the page waits for one), ``off`` (mouse and keyboard have left).
     """
 
     _esm = Path(__file__).with_name("page_events.js")
@@ -61,13 +61,13 @@ class PageEvents(anywidget.AnyWidget):
         super().__init__(window=window, draws=draws, listens=listens, alt=alt, call=call, layout={"display": "none"})
         self.on = False
         self._handlers = handlers
-        self.on_msg(self._did)
+        self.on_msg(self._on_message)
 
-    def _did(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
-        told = dict(content)
-        did = told.pop("did")
-        if did in {"on", "off"}:
-            self.on = did == "on"
-        handler = self._handlers.get(did)
+    def _on_message(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+        details = dict(content)
+        event = details.pop("event")
+        if event in {"on", "off"}:
+            self.on = event == "on"
+        handler = self._handlers.get(event)
         if handler is not None:
-            handler(**told)
+            handler(**details)

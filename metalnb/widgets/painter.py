@@ -22,7 +22,7 @@ class Painter:
 
     Parameters
     ----------
-    asks : str
+    caller : str
         For messages: the function and the kernel.
     shape : tuple of int
         (H, W), (H, W, 3) or (H, W, 4).
@@ -30,7 +30,7 @@ class Painter:
         The name of one of matplotlib's colour maps.
     limits : tuple of float or None
         The values at the ends of the colour map; None for each picture's own smallest and largest number.
-    kept : bool, optional
+    keep_limits : bool, optional
         Whether default limits only ever widen, so that colours keep their meaning from picture to picture.
     origin : {"upper", "lower"}
         The position of row 0.
@@ -41,23 +41,23 @@ class Painter:
     """
 
     def __init__(
-        self, asks: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, kept: bool = False
+        self, caller: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, keep_limits: bool = False
     ) -> None:
         if not (len(shape) == 2 or (len(shape) == 3 and shape[2] in {3, 4})) or 0 in shape:
             rule = "a picture is an array of shape (H, W), (H, W, 3) or (H, W, 4)"
-            raise ArgumentError(f"{asks}: {rule}; got shape {shape}. Pass a grid or shapes= of two dimensions.")
+            raise ArgumentError(f"{caller}: {rule}; got shape {shape}. Pass a grid or shapes= of two dimensions.")
         if origin not in {"upper", "lower"}:
-            raise ArgumentError(f"{asks}: origin is 'upper' or 'lower'; got {origin!r}.")
+            raise ArgumentError(f"{caller}: origin is 'upper' or 'lower'; got {origin!r}.")
         self.flip = origin == "lower"
-        self.limits = self._given = _checked_limits(asks, limits)
-        self._kept = kept
+        self.limits = self._fixed_limits = _check_limits(caller, limits)
+        self._keeps_limits = keep_limits
         self.size = shape[:2]
         self.colours = colours
-        self.palette = palette(asks, colours) if len(shape) == 2 else None
+        self.palette = palette(caller, colours) if len(shape) == 2 else None
 
     def forget(self) -> None:
         """Forget the limits of the pictures so far."""
-        self.limits = self._given
+        self.limits = self._fixed_limits
 
     def paint(self, array: Any) -> bytes:
         """Return the array as PNG."""
@@ -68,12 +68,12 @@ class Painter:
         if self.flip:
             array = array[::-1]
         if self.palette is not None:
-            return self._scaled(array)
+            return self._color_indices(array)
         if array.dtype != np.uint8:
             array = (np.clip(np.nan_to_num(array.astype(np.float32, copy=False)), 0, 1) * 255 + 0.5).astype(np.uint8)
         return array
 
-    def _scaled(self, array: Any) -> Any:
+    def _color_indices(self, array: Any) -> Any:
         """Map numbers to the 256 entries of the palette; NaN becomes the first."""
         values = array.astype(np.float32, copy=False)
         low, high = self._extent(values)
@@ -82,12 +82,12 @@ class Painter:
         return np.nan_to_num(places + np.float32(0.5), copy=False).astype(np.uint8)
 
     def _extent(self, values: Any) -> tuple[float, float]:
-        if self._given:
-            return self._given
+        if self._fixed_limits:
+            return self._fixed_limits
         low, high = _extent(values)
-        if self._kept:
-            before = self.limits or (low, high)
-            low, high = self.limits = min(low, before[0]), max(high, before[1])
+        if self._keeps_limits:
+            previous = self.limits or (low, high)
+            low, high = self.limits = min(low, previous[0]), max(high, previous[1])
         return low, high
 
 
@@ -119,7 +119,7 @@ def _extent(values: Any) -> tuple[float, float]:
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
-def _checked_limits(asks: str, limits: Any) -> tuple[float, float] | None:
+def _check_limits(caller: str, limits: Any) -> tuple[float, float] | None:
     if limits is None:
         return None
     try:
@@ -127,14 +127,14 @@ def _checked_limits(asks: str, limits: Any) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         low = high = 0.0
     if not low < high:
-        raise ArgumentError(f"{asks}: limits is (low, high), or None for each picture's own; got {limits!r}.")
+        raise ArgumentError(f"{caller}: limits is (low, high), or None for each picture's own; got {limits!r}.")
     return low, high
 
 
-def palette(asks: str, colours: str) -> Any:
+def palette(caller: str, colours: str) -> Any:
     """Return the 256 entries of a colour map, shape (256, 3)."""
     from matplotlib import colormaps
 
     if colours not in colormaps:
-        raise ArgumentError(f"{asks}: colours is the name of one of matplotlib's colour maps; got {colours!r}.")
+        raise ArgumentError(f"{caller}: colours is the name of one of matplotlib's colour maps; got {colours!r}.")
     return (colormaps[colours](np.linspace(0, 1, 256))[:, :3] * 255 + 0.5).astype(np.uint8)

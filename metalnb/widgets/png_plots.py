@@ -37,8 +37,8 @@ def plots_png(plots: Sequence[tuple[str, Sequence[float], str]]) -> bytes:
         else:
             axes.plot(range(1, len(values) + 1), values, "o-", color=_ACCENT, markersize=4)
             axes.set_yscale("log" if is_wide(values) else "linear")
-        along = axes.xaxis if kind == "bars" else axes.yaxis
-        along.set_major_formatter(lambda value, _: seconds(value) if value > 0 else "0")
+        time_axis = axes.xaxis if kind == "bars" else axes.yaxis
+        time_axis.set_major_formatter(lambda value, _: seconds(value) if value > 0 else "0")
         axes.locator_params(axis="x", nbins=4)
         axes.set_title(title, color=_INK, fontsize=9)
         axes.tick_params(colors=_INK, labelsize=8, which="both")

@@ -13,7 +13,7 @@ from metalnb.profiling.latest_counts import known_counts
 from metalnb.timing import sampling, traffic
 from metalnb.timing.limits import limits
 from metalnb.timing.records import Timing
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 __all__ = ["Stopped", "quick"]
 
@@ -27,7 +27,7 @@ class Stopped(Exception):
 
 
 def quick(
-    dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False, *, wall: bool = False
+    dispatch: Dispatch, total: float = _SECONDS, is_stopped: Callable[[], bool] = lambda: False, *, wall: bool = False
 ) -> Timing:
     """Time a dispatch for about ``total`` seconds. For a profiled kernel the operations are known.
 
@@ -38,7 +38,7 @@ def quick(
     ----------
     dispatch : Dispatch
     total : float
-    stopped : callable, optional
+    is_stopped : callable, optional
         Called between dispatches, or between batches of short ones.
     wall : bool, optional
         Whether to use the wall clock even if the device has its own.
@@ -49,44 +49,44 @@ def quick(
     Stopped
     """
     job = sampling.DispatchJob(dispatch, wall=wall)
-    with sampling.restored(job):
-        seconds, batch = (_device if job.clock == "device" else _wall)(job, total, stopped)
-    counted = traffic.of_dispatch(dispatch)
+    with sampling.restoring(job):
+        seconds, batch = (_device if job.clock == "device" else _wall)(job, total, is_stopped)
+    bytes_moved = traffic.of_dispatch(dispatch)
     engine = job.engine
-    known = known_counts(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
-    found = limits(engine=engine.name)
-    ceiling, limit = found.ceiling(counted) if counted.bytes else ("", None)
+    operations = known_counts(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
+    machine = limits(engine=engine.name)
+    ceiling, limit = machine.ceiling(bytes_moved) if bytes_moved.bytes else ("", None)
     return Timing(
         dispatch.kernel.signature.name, engine.name, engine.caps.device, job.clock, seconds, batch,
-        _empty(engine.name), bytes=counted.bytes or None, flops=known.flops if known else None, limit=limit,
-        ceiling=ceiling, peak=found.flops, cache=found.cache, grid=trimmed(dispatch.grid),
-        threadgroup=trimmed(dispatch.threadgroup), counted=known.findings if known else (),
-        most_needed=known.most_needed if known else "",
+        _empty(engine.name), bytes=bytes_moved.bytes or None, flops=operations.flops if operations else None,
+        limit=limit, ceiling=ceiling, peak=machine.flops, cache=machine.cache, grid=trim_grid(dispatch.grid),
+        threadgroup=trim_grid(dispatch.threadgroup), counted=operations.findings if operations else (),
+        most_needed=operations.most_needed if operations else "",
     )  # fmt: skip
 
 
 def _device(
-    job: sampling.DispatchJob, total: float, stopped: Callable[[], bool]
+    job: sampling.DispatchJob, total: float, is_stopped: Callable[[], bool]
 ) -> tuple[tuple[float, ...], int]:
-    lasted = job.run(1)  # this also warms the caches
-    if lasted < total:
+    duration = job.run(1)  # this also warms the caches
+    if duration < total:
         job.restore()
-        lasted = job.run(1)
-    count = max(_LEAST, min(_MOST, round(total / max(lasted, 1e-7))))
+        duration = job.run(1)
+    count = max(_LEAST, min(_MOST, round(total / max(duration, 1e-7))))
     job.restore()
     d = job.dispatch
-    clocked: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
+    engine: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
     batch = count if count > _LEAST else 1
     seconds: list[float] = []
     while len(seconds) < count:
-        if stopped():
+        if is_stopped():
             raise Stopped
-        seconds += clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, batch)
+        seconds += engine.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, batch)
     return tuple(seconds), 1
 
 
 def _wall(
-    job: sampling.DispatchJob, total: float, stopped: Callable[[], bool]
+    job: sampling.DispatchJob, total: float, is_stopped: Callable[[], bool]
 ) -> tuple[tuple[float, ...], int]:
     job.run(1)
     job.restore()
@@ -94,7 +94,7 @@ def _wall(
     seconds: list[float] = []
     end = time.perf_counter() + total
     while len(seconds) < _LEAST or time.perf_counter() < end:
-        if stopped():
+        if is_stopped():
             raise Stopped
         job.restore()
         seconds.append(job.run(count))

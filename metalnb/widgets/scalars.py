@@ -13,7 +13,7 @@ from metalnb.errors import ArgumentError
 
 from .bound_call import BoundArgument, BoundCall
 
-__all__ = ["Knob", "knobs", "ranged", "turned"]
+__all__ = ["Knob", "apply_settings", "knobs", "set_ranges"]
 
 _MOST = 16  # most components of a value that get a knob
 _EXACT = 2**53  # sliders have JavaScript's numbers, exact up to here
@@ -59,7 +59,7 @@ class Knob:
 
 def knobs(call: BoundCall) -> list[Knob]:
     """Return a call's scalars, each with a range around its value."""
-    found = []
+    result = []
     for i, part in enumerate(call.parts):
         if part.is_array or part.param.writable:
             continue
@@ -67,27 +67,27 @@ def knobs(call: BoundCall) -> list[Knob]:
         numbers = [abs(v) for _, dtype, _, v in leaves if dtype.kind == "f" and math.isfinite(v)]
         reach = max(numbers, default=0) or 1.0
         for label, dtype, offset, value in leaves:
-            low, high = _range(dtype, value, reach, alone=len(leaves) == 1)
-            found.append(Knob(label, i, dtype, offset, value, low, high))
-    return found
+            low, high = _range(dtype, value, reach, is_alone=len(leaves) == 1)
+            result.append(Knob(label, i, dtype, offset, value, low, high))
+    return result
 
 
 def lengths(call: BoundCall) -> set[int]:
     """Return the lengths of all axes and the sizes of all arrays: a whole number that equals one is not free."""
-    found = set()
+    sizes = set()
     for part in call.parts:
         if part.is_array:
-            found |= {*part.shape, part.value.size, math.prod(part.shape)}
-    return {n for n in found if n >= _TIED} | {n for n in (*call.grid, math.prod(call.grid)) if n >= _TIED}
+            sizes |= {*part.shape, part.value.size, math.prod(part.shape)}
+    return {n for n in sizes if n >= _TIED} | {n for n in (*call.grid, math.prod(call.grid)) if n >= _TIED}
 
 
-def free(call: BoundCall) -> list[Knob]:
+def free_knobs(call: BoundCall) -> list[Knob]:
     """Return the scalars that can change without making an array too short, as far as can be seen."""
-    taken = lengths(call)
-    return [k for k in knobs(call) if k.dtype.kind not in "iu" or k.value not in taken]
+    tied = lengths(call)
+    return [k for k in knobs(call) if k.dtype.kind not in "iu" or k.value not in tied]
 
 
-def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -> list[Knob]:
+def set_ranges(caller: str, scalars: Sequence[Knob], ranges: Mapping[str, Any] | None) -> list[Knob]:
     """Set the ranges that a caller requests; None removes a knob.
 
     Raises
@@ -95,27 +95,27 @@ def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -
     ArgumentError
         For an unknown label or an invalid range.
     """
-    chosen = {k.label: k for k in found}
+    by_label = {k.label: k for k in scalars}
     for label, pair in (ranges or {}).items():
-        if label not in chosen:
-            names = ", ".join(k.label for k in found) or "none"
-            raise ArgumentError(f"{asks}: ranges[{label!r}] is not a scalar of the kernel; it has: {names}.")
+        if label not in by_label:
+            names = ", ".join(k.label for k in scalars) or "none"
+            raise ArgumentError(f"{caller}: ranges[{label!r}] is not a scalar of the kernel; it has: {names}.")
         if pair is None:
-            del chosen[label]
+            del by_label[label]
             continue
         try:
-            low, high = (chosen[label].dtype.type(n).item() for n in pair)
+            low, high = (by_label[label].dtype.type(n).item() for n in pair)
         except (TypeError, ValueError, OverflowError):
             low = high = 0
         if not low < high:
-            message = f"{asks}: ranges[{label!r}] is (low, high), or None for no slider; got {pair!r}."
+            message = f"{caller}: ranges[{label!r}] is (low, high), or None for no slider; got {pair!r}."
             raise ArgumentError(message)
-        k = chosen[label]
-        chosen[label] = Knob(k.label, k.part, k.dtype, k.offset, k.value, min(low, k.value), max(high, k.value))
-    return list(chosen.values())
+        k = by_label[label]
+        by_label[label] = Knob(k.label, k.part, k.dtype, k.offset, k.value, min(low, k.value), max(high, k.value))
+    return list(by_label.values())
 
 
-def turned(parts: Sequence[BoundArgument], settings: Mapping[Knob, Any], values: list[Any]) -> list[Any]:
+def apply_settings(parts: Sequence[BoundArgument], settings: Mapping[Knob, Any], values: list[Any]) -> list[Any]:
     """Return the arguments of a call with settings applied; the arguments that change are copied."""
     values = list(values)
     fresh: dict[int, bytearray] = {}
@@ -165,12 +165,12 @@ def _components(
     for i, index in enumerate(np.ndindex(*shape)):
         if index[-1] >= width:
             continue  # padding: the fourth component of a float3
-        short = len(shape) == 1 and width <= 4
-        label = f"{name}.{'xyzw'[index[0]]}" if short else name + "".join(f"[{n}]" for n in index)
+        is_vector = len(shape) == 1 and width <= 4
+        label = f"{name}.{'xyzw'[index[0]]}" if is_vector else name + "".join(f"[{n}]" for n in index)
         yield label, dtype, start + i * dtype.itemsize
 
 
-def _range(dtype: np.dtype[Any], value: Any, reach: float, *, alone: bool) -> tuple[float, float]:
+def _range(dtype: np.dtype[Any], value: Any, reach: float, *, is_alone: bool) -> tuple[float, float]:
     """Choose a range: up to twice the value; symmetric around zero for the numbers of vectors and structs."""
     if dtype.kind == "b":
         return 0, 1
@@ -178,6 +178,6 @@ def _range(dtype: np.dtype[Any], value: Any, reach: float, *, alone: bool) -> tu
         limit = min(np.iinfo(dtype).max, _EXACT)
         low = 0 if value == 0 else min(value, 1) if value > 0 else 2 * value
         return max(low, int(np.iinfo(dtype).min), -_EXACT), max(low + 1, min(limit, max(2 * value, 10)))
-    if not alone:
+    if not is_alone:
         return -2 * reach, 2 * reach
     return (0, 2 * value) if value > 0 else (2 * value, 0) if value < 0 else (-1, 1)

@@ -32,10 +32,10 @@ def histogram(values: Sequence[float], middle: float, titles: Sequence[str] = ()
     """
     low, high, counts = bins(values)
     width = _W / len(counts)
-    most = max(counts)
+    largest = max(counts)
     bars = "".join(
-        f'<rect x="{i * width + 0.5:.2f}" y="{_H - _height(n, most):.2f}" width="{width - 1:.2f}" '
-        f'height="{_height(n, most):.2f}"><title>{n}</title></rect>'
+        f'<rect x="{i * width + 0.5:.2f}" y="{_H - _height(n, largest):.2f}" width="{width - 1:.2f}" '
+        f'height="{_height(n, largest):.2f}"><title>{n}</title></rect>'
         for i, n in enumerate(counts) if n
     )  # fmt: skip
     place = _W * min(1.0, (middle - low) / (high - low)) if high > low else _W / 2
@@ -45,13 +45,13 @@ def histogram(values: Sequence[float], middle: float, titles: Sequence[str] = ()
 
 def bins(values: Sequence[float]) -> tuple[float, float, list[int]]:
     """Count values in equal bins from the smallest to the 99th percentile; return both ends and the counts."""
-    ordered = sorted(values)
-    low, high = ordered[0], ordered[math.ceil(0.99 * (len(ordered) - 1))]
+    times = sorted(values)
+    low, high = times[0], times[math.ceil(0.99 * (len(times) - 1))]
     if high <= low:
-        return low, high, [len(ordered)]
-    count = min(_BINS, max(8, round(math.sqrt(len(ordered)) * 2)))
+        return low, high, [len(times)]
+    count = min(_BINS, max(8, round(math.sqrt(len(times)) * 2)))
     counts = [0] * count
-    for value in ordered:
+    for value in times:
         counts[min(count - 1, int((value - low) / (high - low) * count))] += 1
     return low, high, counts
 
@@ -112,8 +112,8 @@ def _trace(points: Sequence[tuple[float, float]]) -> str:
     return f'<path class="metalnb-line" d="M{steps}" fill="none" vector-effect="non-scaling-stroke"/>'
 
 
-def _height(count: int, most: int) -> float:
-    return max(2.0, (_H - 4) * count / most)
+def _height(count: int, largest: int) -> float:
+    return max(2.0, (_H - 4) * count / largest)
 
 
 def _title(titles: Sequence[str], i: int) -> str:

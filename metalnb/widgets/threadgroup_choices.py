@@ -7,7 +7,7 @@ import math
 from metalnb.call.grids import MAX_THREADS, default_threadgroup
 from metalnb.engine.base import Grid
 from metalnb.msl.signature import Signature
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 __all__ = ["all_groups", "some_groups"]
 
@@ -20,27 +20,27 @@ _SOME = {
 
 def some_groups(signature: Signature, grid: Grid) -> list[tuple[int, ...]]:
     """Return a dozen threadgroups for a grid, the default among them, by their number of threads."""
-    rank = len(trimmed(grid))
-    listed = _SOME[rank] if rank > 1 else ((n,) for n in _powers(_LEAST, MAX_THREADS))
-    found = {*listed, trimmed(default_threadgroup(signature, grid))}
-    return _fitting(signature, grid, found)
+    rank = len(trim_grid(grid))
+    choices = _SOME[rank] if rank > 1 else ((n,) for n in _powers(_LEAST, MAX_THREADS))
+    groups = {*choices, trim_grid(default_threadgroup(signature, grid))}
+    return _sort_fitting(signature, grid, groups)
 
 
 def all_groups(signature: Signature, grid: Grid) -> list[tuple[int, ...]]:
     """Return the threadgroups for a grid whose extents are powers of two, from one SIMD-group up."""
-    if len(trimmed(grid)) != 2:
+    if len(trim_grid(grid)) != 2:
         return some_groups(signature, grid)
-    found: set[tuple[int, ...]] = {(x, y) for x in _powers(4, 256) for y in _powers(1, 64) if x * y >= _LEAST}
-    return _fitting(signature, grid, found)
+    groups: set[tuple[int, ...]] = {(x, y) for x in _powers(4, 256) for y in _powers(1, 64) if x * y >= _LEAST}
+    return _sort_fitting(signature, grid, groups)
 
 
-def _fitting(signature: Signature, grid: Grid, found: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    most = signature.max_threads or MAX_THREADS
+def _sort_fitting(signature: Signature, grid: Grid, groups: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    limit = signature.max_threads or MAX_THREADS
     fits = (
-        g for g in found
-        if math.prod(g) <= most and all(n <= max(size, 1) for n, size in zip(g, grid, strict=False))
+        g for g in groups
+        if math.prod(g) <= limit and all(n <= max(size, 1) for n, size in zip(g, grid, strict=False))
     )  # fmt: skip
-    return sorted(fits, key=lambda g: (math.prod(g), g)) or [trimmed(default_threadgroup(signature, grid))]
+    return sorted(fits, key=lambda g: (math.prod(g), g)) or [trim_grid(default_threadgroup(signature, grid))]
 
 
 def _powers(low: int, high: int) -> list[int]:

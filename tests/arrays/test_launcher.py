@@ -10,7 +10,7 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels.launching import launcher
 from metalnb.library_kernels.launching.launcher import Launch
-from metalnb.library_kernels.launching.programs import instantiated
+from metalnb.library_kernels.launching.programs import compile_templates
 
 
 def test_binding_waits_for_pending_dispatches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +28,7 @@ def test_binding_waits_for_pending_dispatches(monkeypatch: pytest.MonkeyPatch) -
 
 def test_templates_are_instantiated_under_their_names() -> None:
     of = "Sum<float, float, float, float>"
-    program = instantiated("reduce.metal", {"mine": f"reduce_each<{of}>"}, mnb.zeros(1).device)
+    program = compile_templates("reduce.metal", {"mine": f"reduce_each<{of}>"}, mnb.zeros(1).device)
     assert list(program.kernels) == ["mine"]
 
 

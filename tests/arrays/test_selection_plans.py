@@ -37,8 +37,8 @@ def check(x: Any, k: int, axis: int = -1, layout: str = "plain", **options: Any)
 def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Return a list that collects the rows, keys, k and parts of each selection."""
     seen: list[tuple[int, ...]] = []
-    own = radix_sort._selected
-    monkeypatch.setattr(radix_sort, "_selected", lambda *given: (seen.append(given[2]), own(*given))[1])
+    own = radix_sort._select
+    monkeypatch.setattr(radix_sort, "_select", lambda *given: (seen.append(given[2]), own(*given))[1])
     return seen
 
 

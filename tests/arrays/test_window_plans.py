@@ -144,7 +144,7 @@ def test_depthwise_convolution(
 def test_a_channels_padding_is_zero(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A zero times an infinite weight is NaN, as beside an infinite element; a NaN stays in its channel."""
     gpu(MANY)
-    monkeypatch.setattr(convolution_launch, "convolved", None)  # only the kernel for single channels
+    monkeypatch.setattr(convolution_launch, "convolve", None)  # only the kernel for single channels
     x, w = np.ones((1, 2, 5, 6), np.float32), np.ones((2, 1, 3, 3), np.float32)
     x[0, 1, 0, 0], x[0, 0, 4, 5], w[1, 0, 2, 2] = np.nan, np.inf, -np.inf
     want = summed(x[0], w)

@@ -125,7 +125,7 @@ def test_an_array_is_an_image_on_which_what_is_touched_is_marked(image: Page) ->
     key(image, "ArrowLeft")
     assert marked(image, "x", "mt-read") == [21 * 80], "the neighbour across the edge"
     image.screenshot(SCREENSHOTS / "stepper-image.png")
-    told = "document.querySelector('[data-memory=\"y\"] .mt-told').textContent"
+    told = "document.querySelector('[data-memory=\"y\"] .mt-caption').textContent"
     assert image.evaluate(told) == "rows 6 to 37, columns 48 to 79; all 0"
     assert level(image, "y", 15, 31) == 0
     key(image, "End")
@@ -141,6 +141,6 @@ def test_hovering_an_image_shows_the_element(image: Page) -> None:
     at = image.evaluate("""(r => [r.x + 31.5 / 32 * r.width, r.y + 15.5 / 32 * r.height])(
       document.querySelector('[data-memory="y"] svg').getBoundingClientRect())""")
     image.call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
-    told = "document.querySelector('[data-memory=\"y\"] .mt-told').textContent"
+    told = "document.querySelector('[data-memory=\"y\"] .mt-caption').textContent"
     image.wait(f"{told}.startsWith('row')")
     assert image.evaluate(told) == f"row 21, column 79: {21 * 80 + 79 + 21 * 80}, written by thread 7, 1"

@@ -335,7 +335,7 @@ def test_a_configuration_is_read_by_pointing_and_applied_by_clicking(notebook: N
     title = notebook.page.evaluate(f"{cell}.title")
     notebook.over(cell)
     assert re.match(r"[\d ×]+: [\d.]+ [µm]s", title)
-    notebook.wait(TUNE, f"e.querySelector('.metalnb-told').innerText === {json.dumps(title)}")
+    notebook.wait(TUNE, f"e.querySelector('.metalnb-description').innerText === {json.dumps(title)}")
     notebook.press(cell)
     group = title.split(":")[0]
     notebook.wait(TUNE, f"e.innerText.includes({json.dumps(f'blur now uses threadgroup {group} by default')})")

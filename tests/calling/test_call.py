@@ -480,7 +480,7 @@ def test_repr_of_a_program() -> None:
     assert program == program.saxpy.program
     with pytest.raises(TypeError):
         program.kernels["other"] = program.saxpy  # type: ignore[index]
-    assert "metalnb_thread" in program.lowered("saxpy")
+    assert "metalnb_thread" in program.lowered_text("saxpy")
 
 
 def test_a_call_made_ready_runs_again_and_again(saxpy: mnb.Kernel) -> None:

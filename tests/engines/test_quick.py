@@ -114,10 +114,10 @@ def test_a_known_call_is_checked_where_it_differs(saxpy: mnb.Kernel) -> None:
 def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel, second_engine: str) -> None:
     """Views, the end of an array, another engine, NumPy arrays beside ours: a known call must match in all of these."""
     whole, y = mnb.asarray(np.arange(24, dtype=np.float32), device="cpu", copy=True), mnb.zeros(8, device="cpu")
-    known = len(saxpy._known._calls)
+    known = len(saxpy._known_calls._calls)
     for _ in range(3):
         saxpy(whole[:8], y, 2.0)
-    assert len(saxpy._known._calls) == known + 1
+    assert len(saxpy._known_calls._calls) == known + 1
     assert y.tolist() == [6 * i for i in range(8)]
     saxpy(whole[16:], y, -2.0)
     assert y.tolist() == [4 * i - 32 for i in range(8)]

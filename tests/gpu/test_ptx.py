@@ -33,7 +33,7 @@ from metalnb.engine.cuda.ptx import compile_ptx, ignores_threadgroups, limit_reg
 from metalnb.engine.llvm.llvm_types import UnsupportedIR
 from metalnb.engine.unit import Unit
 from metalnb.library_kernels import table
-from metalnb.library_kernels.launching.programs import instantiated, with_macros
+from metalnb.library_kernels.launching.programs import compile_templates, program_with_macros
 from metalnb.library_kernels.samples.by_op import samples_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -222,8 +222,10 @@ def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
 def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
     """Each uses at most half of a processor's registers."""
     macros = {"A_WAY": ways[0], "B_WAY": ways[1]}
-    found = [(with_macros("tiles.metal", ptx_engine.name, **macros)["tiles_float"].unit, 256, MOST_SHARED // 2 + 1024)]
-    matrices = with_macros("matrix_tiles.metal", ptx_engine.name, **macros)
+    found = [(program_with_macros(
+        "tiles.metal", ptx_engine.name, **macros,
+    )["tiles_float"].unit, 256, MOST_SHARED // 2 + 1024)]  # fmt: skip
+    matrices = program_with_macros("matrix_tiles.metal", ptx_engine.name, **macros)
     found += [(matrices[f"matrix_tiles_{kind}"].unit, 128, MOST_SHARED) for kind in ("half", "bfloat16_parts")]
     for unit, threads, most in found:
         use = assembled(unit, 90)
@@ -234,7 +236,7 @@ def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[st
 
 def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: Any) -> None:
     """One instruction covers two matrices of sums and two steps along K; one access reads four matrices of a factor."""
-    program = with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
+    program = program_with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
     for kernel, kind in (("matrix_tiles_half", "f16"), ("large_matrix_tiles_bfloat16", "bf16")):
         text = compile_ptx(program[kernel].unit, 90)
         assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 64
@@ -249,7 +251,7 @@ def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: An
 @pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
 def test_strips_are_copied_asynchronously_during_multiplication(ptx_engine: Any, way: str) -> None:
     """A strip has 8 x 8 pairs of matrices, and one access reads two pairs; copies bypass the registers."""
-    program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
+    program = program_with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
     unit = program["matrix_pipes_half"].unit
     text = compile_ptx(unit, 90)
     assert text.count("mma.sync.aligned.m16n8k16") == 4 * text.count("ldmatrix.sync.aligned.m8n8.x4") == 32
@@ -269,7 +271,7 @@ def test_attention_moves_nothing_between_its_products(
 ) -> None:
     """Weights are computed where scores were summed; only a row's largest score and its total are exchanged."""
     template = f"attend_matrices<{kind}, {width}, {width}, {keys}, {high}, false, true>"
-    program = instantiated("attention_matrices.metal", {"attend_matrices": template}, ptx_engine.name)
+    program = compile_templates("attention_matrices.metal", {"attend_matrices": template}, ptx_engine.name)
     unit = program["attend_matrices"].unit
     text = compile_ptx(unit, 90)
     assert text.count("mma.sync.aligned.m16n8k16") == 2 * (high // 2) * (keys // 8) * (width // 16)
@@ -289,7 +291,7 @@ def test_attention_moves_nothing_between_its_products(
 def test_quantized_weights_are_multiplied_as_they_are(ptx_engine: Any, kind: str, bits: int, products: int) -> None:
     """No weight is converted or moved: the sums of x and each pair of rows take a product for two pairs of elements."""
     template = f"quantized_pair<{kind}, half, {bits}, false, 2, 8>"
-    program = instantiated("quantized_matrices.metal", {"quantized_pair": template}, ptx_engine.name)
+    program = compile_templates("quantized_matrices.metal", {"quantized_pair": template}, ptx_engine.name)
     unit = program["quantized_pair"].unit
     text = compile_ptx(unit, 90)
     loop = text[text.index("mma.sync") : text.rindex("mma.sync")]

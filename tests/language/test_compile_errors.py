@@ -403,8 +403,8 @@ def test_the_library_is_read_from_its_text_only_for_names(
     wrong: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes ten times as long as the cell; only the parser's suggestions for names need it."""
-    parsed, seen = parse._parsed, []
-    monkeypatch.setattr(parse, "_parsed", lambda *given, **how: seen.append(how) or parsed(*given, **how))
+    parsed, seen = parse._parse_files, []
+    monkeypatch.setattr(parse, "_parse_files", lambda *given, **how: seen.append(how) or parsed(*given, **how))
     with pytest.raises(mnb.CompileError):
         mnb.compile(f"{STD}kernel void k(device float* y, uint i [[thread_position_in_grid]]) {{ {wrong} }}")
     assert [how["library"] for how in seen] == [True, False][:times]

@@ -70,11 +70,11 @@ def test_a_template_file_of_600_instantiations(
     parsed: list[tuple[str, bool]] = []
     parse = reflection.parse
 
-    def noted(*given: Any, made: bool) -> Any:
-        parsed.append((given[2], made))
-        return parse(*given, made=made)
+    def record_parse(*arguments: Any, with_instantiations: bool) -> Any:
+        parsed.append((arguments[2], with_instantiations))
+        return parse(*arguments, with_instantiations=with_instantiations)
 
-    monkeypatch.setattr(reflection, "parse", noted)
+    monkeypatch.setattr(reflection, "parse", record_parse)
     cell = STD + f"""
 template <typename T, int N> [[kernel]] void scale(device T* x [[buffer(0)]], {ID}) {{ x[i] = x[i] * T(2) + T(N); }}
 template <typename T, int N> [[kernel]] void shift(device T* x [[buffer(0)]], {ID}) {{ x[i] = x[i] + T(N); }}

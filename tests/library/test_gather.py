@@ -313,11 +313,11 @@ def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Gener
 def test_thinning_keeps_every_value(rng: np.random.Generator) -> None:
     x = rng.integers(0, 300, 400_000)
     row = mnb.asarray(x)
-    left = unique._thinned(row).read()
+    left = unique._drop_duplicates(row).read()
     assert set(left.tolist()) == set(range(300))
     assert len(left) < 2000 if row.engine.caps.serial else len(left) == len(x)
     unlike = mnb.asarray(np.arange(400_000))
-    assert unique._thinned(unlike) is unlike
+    assert unique._drop_duplicates(unlike) is unlike
 
 
 @pytest.mark.usefixtures("shared_memory")

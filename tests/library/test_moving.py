@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import metalnb as mnb
-from metalnb.library_kernels.planning.reshape_plan import reshaped
+from metalnb.library_kernels.planning.reshape_plan import reshape_strides
 
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32")
 
@@ -75,7 +75,7 @@ def test_a_reshape_is_a_view_exactly_when_numpys_is(data: Any, shape: tuple[int,
     data.draw(st.randoms()).shuffle(factors)
     cut = data.draw(st.integers(0, len(factors)))
     to = (int(np.prod(factors[:cut], dtype=int)), *factors[cut:], 1)
-    strides = reshaped(host.shape, host.strides, to, host.itemsize)
+    strides = reshape_strides(host.shape, host.strides, to, host.itemsize)
     try:
         want = np.reshape(host, to, copy=False)
     except ValueError:

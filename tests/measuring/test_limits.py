@@ -54,10 +54,10 @@ def test_every_limit_is_measured_and_kept(small: cache.Store, monkeypatch: pytes
         assert 1e8 < getattr(found, name) < 1e13, name
     assert 1e9 < found.flops < 1e14
     assert 0 <= found.others <= 1
-    measured = module._measured
-    monkeypatch.setattr(module, "_measured", lambda _: pytest.fail("measured again"))
+    measured = module._measure
+    monkeypatch.setattr(module, "_measure", lambda _: pytest.fail("measured again"))
     assert mnb.limits() == found
-    monkeypatch.setattr(module, "_measured", lambda engine: replace(measured(engine), date="later"))
+    monkeypatch.setattr(module, "_measure", lambda engine: replace(measured(engine), date="later"))
     assert mnb.limits(again=True).date == "later"
     assert mnb.limits().date == "later"
 
@@ -69,14 +69,14 @@ def test_what_was_measured_at_a_bad_time_is_used_for_a_while_and_not_kept(
     monkeypatch.setattr(module, "_CROWDED", 0.30)
     monkeypatch.setattr(module, "_WIDE", 0.30)
     bad, calls = replace(GIVEN, **changed), []
-    monkeypatch.setattr(module, "_measured", lambda _: calls.append(1) or bad)
+    monkeypatch.setattr(module, "_measure", lambda _: calls.append(1) or bad)
     assert (bad.state, GIVEN.state, replace(GIVEN, others=0.2).state) == (state, "quiet", "shared")
     assert mnb.limits() == mnb.limits() == bad
     assert len(calls) == 1
     assert small.usage() == {}
     now = module.time.monotonic()
     monkeypatch.setattr(module.time, "monotonic", lambda: now + 301)
-    monkeypatch.setattr(module, "_measured", lambda _: GIVEN)
+    monkeypatch.setattr(module, "_measure", lambda _: GIVEN)
     assert mnb.limits() == mnb.limits() == GIVEN
     assert small.usage()["limits"].entries == 1
     assert f", {state}" in repr(bad)
@@ -90,13 +90,13 @@ def test_kernel_above_the_limits_triggers_one_remeasurement(
     engine = mnb.use(None)
     slow = replace(GIVEN, read=1.0, write=1.0, copy=1.0, triad=1.0, update=1.0, cache=1)
     small.put(module._key(engine), "limits", json.dumps(slow.to_json()).encode())
-    monkeypatch.setattr(module, "_measured", lambda _: replace(GIVEN, date="anew", cache=1))
+    monkeypatch.setattr(module, "_measure", lambda _: replace(GIVEN, date="anew", cache=1))
     x = np.ones(1 << 16, np.float32)
     kernel = mnb.compile(PROBES[4].source)["probe"]
     timing = mnb.measure(kernel, x, x.copy(), cold=False)
     assert timing.limit in {30e9, 40e9, 45e9, 50e9, 60e9}
     assert mnb.limits().date == "anew"
-    monkeypatch.setattr(module, "_measured", lambda _: pytest.fail("once in five minutes"))
+    monkeypatch.setattr(module, "_measure", lambda _: pytest.fail("once in five minutes"))
     small.put(module._key(engine), "limits", json.dumps(slow.to_json()).encode())
     assert mnb.measure(kernel, x, x.copy(), cold=False).limit == 1.0
 
@@ -180,7 +180,7 @@ def test_damaged_or_outdated_limits_are_measured_again(
     small: cache.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = mnb.use(None)
-    monkeypatch.setattr(module, "_measured", lambda _: GIVEN)
+    monkeypatch.setattr(module, "_measure", lambda _: GIVEN)
     for text in (b"no JSON", b"{}", json.dumps({**GIVEN.to_json(), "surprise": 1}).encode()):
         small.put(module._key(engine), "limits", text)
         assert mnb.limits() == GIVEN

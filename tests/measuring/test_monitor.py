@@ -167,13 +167,13 @@ def test_every_dispatch_is_noted_and_taken_in(program: mnb.Program) -> None:
 
     engine: Any = Idle()
     monitor = mnb.monitor().stop()
-    end = observe(engine, monitor._noted.append)
+    end = observe(engine, monitor._queue.append)
     for _ in range(6000):
         engine.launch(real.kernel.binary, real.arguments, real.grid, real.threadgroup)
     end()
-    assert len(monitor._noted) == 6000
+    assert len(monitor._queue) == 6000
     assert len(monitor) == 6000
-    assert not monitor._noted
+    assert not monitor._queue
 
 
 def test_observation_keeps_no_array_alive(program: mnb.Program) -> None:
@@ -262,7 +262,7 @@ def test_the_link_holds_the_rows_as_csv(program: mnb.Program) -> None:
 def test_a_dispatch_that_failed_is_counted_as_such(program: mnb.Program) -> None:
     seen = mnb.monitor().stop()
     binary = program.saxpy.binary
-    seen._noted.append((0.0, binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: math.nan))
+    seen._queue.append((0.0, binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: math.nan))
     assert len(seen) == 0
     assert (seen.total, seen.failed) == (1, 1)
     assert "1 failed" in seen.text()
@@ -294,12 +294,12 @@ assert "ipywidgets" not in sys.modules
 def test_burst_is_recorded_in_parts_and_completely(program: mnb.Program) -> None:
     seen = mnb.monitor(keep=20_000).stop()
     launch = (0.0, program.saxpy.binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: 1e-6)
-    seen._noted.extend([launch] * 15_000)
+    seen._queue.extend([launch] * 15_000)
     seen.look(1e-4)
     assert 0 < seen.total < 15_000, "while cells run, the interpreter is theirs"
     assert not seen.lost
     assert len(seen) == seen.total == 15_000
-    seen._noted.extend([launch] * 25_000)
+    seen._queue.extend([launch] * 25_000)
     assert len(seen) == 20_000
     assert seen.lost
     assert "more than 35,000 dispatches" in seen.text()
@@ -341,13 +341,13 @@ def test_rows_are_filtered_by_name_and_pinned(program: mnb.Program) -> None:
     monitor._controls.filter.value = "blurr"
     assert "no kernel has 'blurr' in its name" in monitor_html(monitor)
     monitor._controls.filter.value = ""
-    monitor._events._did(monitor._events, {"did": "click", "at": 2}, [])
+    monitor._events._on_message(monitor._events, {"event": "click", "index": 2}, [])
     assert shown_kernels(monitor) == ["★ sum sum_rows", "blur", "saxpy", "sum last"]
     assert 'data-metalnb-at="2"' in monitor._controls._view.value
     assert 'data-metalnb-at="' not in monitor.html(), "a saved notebook has nothing to click on"
-    monitor._events._did(monitor._events, {"did": "click", "at": 2}, [])
+    monitor._events._on_message(monitor._events, {"event": "click", "index": 2}, [])
     assert shown_kernels(monitor) == ["blur", "saxpy", "sum sum_rows", "sum last"]
-    monitor._events._did(monitor._events, {"did": "click", "at": 99}, [])
+    monitor._events._on_message(monitor._events, {"event": "click", "index": 99}, [])
 
 
 def test_a_pinned_row_is_shown_however_little_time_it_took(program: mnb.Program) -> None:

@@ -23,7 +23,7 @@ from metalnb.profiling.time_bounds import most_needed
 from metalnb.timing import sampling
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Traffic
-from metalnb.timing.traffic import apart
+from metalnb.timing.traffic import copy_notes
 from metalnb.timing.units import percent, rate, seconds
 from metalnb.widgets.quick_timing import quick
 
@@ -352,9 +352,9 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     x, y = arrays()
     job = sampling.DispatchJob(saxpy.prepare(x, y, 2.0))
     assert job.clock == "wall"
-    (said,) = apart(job.called)  # as the call would; the timed runs use copies made before
+    (said,) = copy_notes(job.called)  # as the call would; the timed runs use copies made before
     assert said.startswith("not counted: the call copies NumPy's arrays, ")
-    assert apart(job.dispatch) == ()
+    assert copy_notes(job.dispatch) == ()
     places, results = opened._staging.bind("saxpy", [(p.writable, a) for p, a in zip(
         saxpy.signature.params, job.dispatch.arguments, strict=True)])  # fmt: skip
     assert not results  # nothing is copied back: the arguments are the device's own buffers

@@ -18,7 +18,7 @@ from metalnb import engine as engines
 from metalnb.call import tuned_threadgroups as tuned
 from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.tune import giving_up
-from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
+from metalnb.widgets.tune.overrun_check import GuardedArguments, differs
 from metalnb.widgets.tune.sweep import Sweep
 from metalnb.widgets.tune.sweep_view import sweep_html
 
@@ -128,14 +128,14 @@ def test_incompatible_threadgroup_is_never_best(program: mnb.Program) -> None:
     call = bound_call("t", plain.partial, (X, np.zeros(64, np.float32)), given)
     guarded = GuardedArguments(call)
     call.dispatch(guarded.values).run()
-    assert guarded.overrun() == ""
+    assert guarded.find_overrun() == ""
     np.testing.assert_allclose(guarded.results()["out"], X.astype(float).reshape(64, 64).sum(1), rtol=1e-5)
     expected = guarded.results()
     for group, beyond, other in ((32, "out" if shared else "", "out"), (128, "", "out"), (64, "", "")):
         guarded.reset()
         call.dispatch(guarded.values, threadgroup=group).run()
-        assert (guarded.overrun(), guarded.differing(expected)) == (beyond, other)
-        assert guarded.overrun() == "", "reported once"
+        assert (guarded.find_overrun(), guarded.find_difference(expected)) == (beyond, other)
+        assert guarded.find_overrun() == "", "reported once"
 
 
 def test_constants_are_swept_and_only_the_same_results_count(program: mnb.Program, forgotten: None) -> None:
@@ -206,7 +206,7 @@ def test_damaged_record_is_ignored(program: mnb.Program, damage: bytes) -> None:
 
 def test_sweep_in_a_thread_pauses_and_resumes(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, told = threading.Event(), threading.Event()
-    tried = Sweep._tried
+    tried = Sweep._try
 
     def held(sweep: Sweep, *given: Any) -> Any:
         if sweep.done >= 2:  # the baseline is tried before any other
@@ -214,7 +214,7 @@ def test_sweep_in_a_thread_pauses_and_resumes(program: mnb.Program, monkeypatch:
             assert told.wait(300)
         return tried(sweep, *given)
 
-    monkeypatch.setattr(Sweep, "_tried", held)
+    monkeypatch.setattr(Sweep, "_try", held)
     tuner = mnb.tune(program.grouped, X, X.copy(), threadgroup=[64, 128, 256] * 10)
     assert reached.wait(300)
     assert tuner.running
@@ -292,7 +292,7 @@ def test_invalid_sweeps_are_refused_before_anything_runs(program: mnb.Program, c
 
 
 @pytest.mark.parametrize(
-    ("found", "expected", "differs"),
+    ("found", "expected", "result"),
     [
         (np.float32([1, 2]), np.float32([1, 2.0005]), False),
         (np.float32([1, 2]), np.float32([1, 2.01]), True),
@@ -304,8 +304,8 @@ def test_invalid_sweeps_are_refused_before_anything_runs(program: mnb.Program, c
         (np.zeros(2, [("a", "f4"), ("b", "i4")]), np.ones(2, [("a", "f4"), ("b", "i4")]), True),
     ],
 )
-def test_results_differ_by_more_than_their_order_explains(found: Any, expected: Any, differs: bool) -> None:
-    assert differing(found, expected) is differs
+def test_results_differ_by_more_than_their_order_explains(found: Any, expected: Any, result: bool) -> None:
+    assert differs(found, expected) is result
 
 
 def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Program) -> None:
@@ -533,11 +533,11 @@ def test_a_click_on_the_map_applies_that_configuration(program: mnb.Program, for
     tuner.run()
     assert re.findall(r'data-metalnb-at="(\d+)"', shown._view.value) == ["1", "0"]
     assert 'title="4 × 4: ' in shown._view.value
-    shown.events._did(None, {"did": "click", "at": 1}, [])
+    shown.events._on_message(None, {"event": "click", "index": 1}, [])
     assert tuner.applied is program.plane
     assert program.plane.tuned == {2: (4, 4, 1)}
     assert "plane now uses threadgroup 4 × 4 by default" in shown._note.value
-    shown.events._did(None, {"did": "click", "at": 2}, [])
+    shown.events._on_message(None, {"event": "click", "index": 2}, [])
     assert "this configuration was refused" in shown._note.value
     assert program.plane.tuned == {2: (4, 4, 1)}
     assert 'data-metalnb-at="' not in tuner.html(), "a saved picture cannot be clicked"

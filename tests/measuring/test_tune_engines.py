@@ -13,7 +13,7 @@ from metalnb.engine import engine_choice as engines
 from metalnb.errors import ArgumentError, EngineUnavailable
 from metalnb.widgets.tune import giving_up
 from metalnb.widgets.tune import sweep as module
-from metalnb.widgets.tune.giving_up import engine_given_up, hopeless
+from metalnb.widgets.tune.giving_up import is_hopeless_engine, time_if_hopeless
 from metalnb.widgets.tune.trials import Trial
 
 SOURCE = """
@@ -138,7 +138,7 @@ def test_an_engine_that_is_far_slower_is_given_up_after_three_configurations(
             return None
         return dataclasses.replace(best.timing, engine="cuda", seconds=(0.1,))
 
-    monkeypatch.setattr(module, "hopeless", hopeless)
+    monkeypatch.setattr(module, "time_if_hopeless", hopeless)
     tuner = mnb.tune(program.line, X, X.copy(), threadgroup=[32, 64, 128, 256, 512], run=False).run()
     there = {t.threadgroup[0]: t for t in tuner.trials if t.engine == second_engine}
     assert {n for engine, n in ran if engine == second_engine} == {256, 128, 512}
@@ -152,11 +152,11 @@ def test_an_engine_that_is_far_slower_is_given_up_after_three_configurations(
 
 def test_an_engine_is_given_up_for_three_hopeless_runs_or_one_long_one() -> None:
     short = [timed(0.1, engine="cuda", once=True)] * 2
-    assert not engine_given_up(short, "cuda")
-    assert engine_given_up([*short, timed(0.1, engine="cuda", once=True)], "cuda")
-    assert engine_given_up([timed(2.0, engine="cuda", once=True)], "cuda")
-    assert not engine_given_up([timed(2.0, engine="cuda", once=True), timed(0.01, engine="cuda")], "cuda")
-    assert not engine_given_up([timed(2.0, engine="cpu", once=True)], "cuda")
+    assert not is_hopeless_engine(short, "cuda")
+    assert is_hopeless_engine([*short, timed(0.1, engine="cuda", once=True)], "cuda")
+    assert is_hopeless_engine([timed(2.0, engine="cuda", once=True)], "cuda")
+    assert not is_hopeless_engine([timed(2.0, engine="cuda", once=True), timed(0.01, engine="cuda")], "cuda")
+    assert not is_hopeless_engine([timed(2.0, engine="cpu", once=True)], "cuda")
 
 
 def test_a_long_first_run_counts_by_the_clock_of_the_others(
@@ -178,7 +178,7 @@ def test_a_long_first_run_counts_by_the_clock_of_the_others(
     dispatch = program.line.prepare(X, X.copy(), threadgroup=64)
 
     def asked(first: float) -> Any:
-        return hopeless(timed(1e-4), dispatch, first, lambda step: step(), wall=False)
+        return time_if_hopeless(timed(1e-4), dispatch, first, lambda step: step(), wall=False)
 
     assert asked(0.5) is None
     assert asked(0.01) is None, "so short that measuring it costs nothing"
@@ -187,7 +187,7 @@ def test_a_long_first_run_counts_by_the_clock_of_the_others(
     assert (found.clock, found.seconds, found.threadgroup) == ("device", (0.05,), (64,))
     found = asked(3.0)
     assert (found.clock, found.seconds) == ("wall", (3.0,)), "what runs for seconds is run once"
-    assert hopeless(None, dispatch, 3.0, lambda step: step(), wall=False) is None
+    assert time_if_hopeless(None, dispatch, 3.0, lambda step: step(), wall=False) is None
 
 
 def test_an_engine_that_does_not_answer_is_not_tried(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:

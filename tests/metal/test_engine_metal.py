@@ -31,7 +31,7 @@ from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.line import COMMANDS
 from metalnb.magics.session import Session
 from metalnb.msl.rewrite.scan import scan
-from metalnb.timing.traffic import apart
+from metalnb.timing.traffic import copy_notes
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -550,12 +550,12 @@ def test_copies_of_a_call_are_reported() -> None:
     x, within = pages(), pages(2)[1:][: PAGE // 4]
     there = f"{nbytes(PAGE)} to the device"
     said = "not counted: the call copies NumPy's arrays, {}; arrays of metalnb, mnb.array(x), lie there"
-    assert apart(add.prepare(x, pages(), 1)) == ()
-    assert apart(add.prepare(within, x, 1)) == (said.format(there),)
-    assert apart(add.prepare(x, within, 1)) == (said.format(f"{there} and {nbytes(PAGE)} back"),)
+    assert copy_notes(add.prepare(x, pages(), 1)) == ()
+    assert copy_notes(add.prepare(within, x, 1)) == (said.format(there),)
+    assert copy_notes(add.prepare(x, within, 1)) == (said.format(f"{there} and {nbytes(PAGE)} back"),)
     held = mnb.array(within, device="metal")
-    assert apart(add.prepare(held, held, 1)) == ()
-    assert apart(add.prepare(mnb.asarray(within, device="metal"), held, 1)) == (said.format(there),)
+    assert copy_notes(add.prepare(held, held, 1)) == ()
+    assert copy_notes(add.prepare(mnb.asarray(within, device="metal"), held, 1)) == (said.format(there),)
 
 
 def test_memory_sizes_beyond_metals_limit(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:

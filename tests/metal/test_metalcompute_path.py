@@ -14,7 +14,7 @@ from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.assembled_source import Assembly
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.engine.metal.metalcompute_path.metalcompute_engine import MetalcomputeEngine
-from metalnb.msl.language.versions import newer
+from metalnb.msl.language.versions import newer_words
 from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program, compiled
 
@@ -600,7 +600,7 @@ kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
     f(x, y, threadgroup=32)
     assert (x == 5).all()
     assert texts(f) == {32}
-    assert metal(source).lowered("f").startswith("#define METALNB 1\n")
+    assert metal(source).lowered_text("f").startswith("#define METALNB 1\n")
 
 
 @pytest.mark.parametrize(
@@ -617,7 +617,7 @@ kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
     ],
 )
 def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
-    assert [word for word, _, _ in newer(scan(source), (2, 3))] == words
+    assert [word for word, _, _ in newer_words(scan(source), (2, 3))] == words
 
 
 def test_precise_math_is_refused() -> None:

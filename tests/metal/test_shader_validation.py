@@ -46,7 +46,7 @@ def arrays(n: int = 40) -> tuple[np.ndarray, np.ndarray]:
 def checked(source: str, expected: Any = None) -> Any:
     """Return a kernel of a cell with ``--check``."""
     program = metal(source)
-    guard(Session(None), program, expected, asked=True, known={})
+    guard(Session(None), program, expected, requested=True, earlier={})
     (kernel,) = program.kernels.values()
     return kernel
 

@@ -15,7 +15,7 @@ from metalnb.errors import CompileError, Diagnostic
 from metalnb.msl.analysis.reflect import reflect
 from metalnb.msl.analysis.rules import no_kernel
 from metalnb.msl.analysis.scope_inputs import scope_inputs
-from metalnb.msl.language.versions import VERSIONS, newer, words
+from metalnb.msl.language.versions import VERSIONS, newer_words, words
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
 from metalnb.msl.text.scanned_cell import Cell
@@ -100,12 +100,12 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     CompileError
     """
     cell = scan(source, "program_source")
-    found = newer(cell, options.version)
+    found = newer_words(cell, options.version)
     if found:
         raise CompileError([Diagnostic(d.line, d.column, f"unknown type name '{w}'", d.text) for w, _, d in found])
     if cell.scope_inputs:
         more = scope_inputs(cell, {}, options.version)[cell.name]
-        cell = dataclasses.replace(cell, edited=cell.edited.with_more(more))
+        cell = dataclasses.replace(cell, edited=cell.edited.add_edits(more))
     made = cell.instantiations
     if any(word.startswith("os_log") for word in words(cell)):
         must(options.logging, "a cell that logs, compiled without logging")

@@ -67,7 +67,7 @@ class MTLDevice(ObjCObject):
 
     @selector("newBufferWithLength:options:", "QQ")
     def newBufferWithLength_options_(self, length: int, options: int) -> MTLBuffer | None:
-        must(options == CONSTANTS["MTLResourceStorageModeShared"], "NumPy sees shared memory only")
+        must(options == CONSTANTS["MTLResourceStorageModeShared"], "the buffer is not in shared storage")
         if not 0 < length <= self.maxBufferLength():
             return None
         try:
@@ -82,13 +82,13 @@ class MTLDevice(ObjCObject):
         memory = np.frombuffer(data, np.uint8)
         if memory.size < length:
             raise ValueError(f"Sequence too small, {length} bytes needed")  # PyObjC's
-        must(memory.ctypes.data % mmap.PAGESIZE == 0 == length % mmap.PAGESIZE, "no whole pages")
-        must(options == CONSTANTS["MTLResourceStorageModeShared"], "NumPy sees shared memory only")
+        must(memory.ctypes.data % mmap.PAGESIZE == 0 == length % mmap.PAGESIZE, "the memory is not whole pages")
+        must(options == CONSTANTS["MTLResourceStorageModeShared"], "the buffer is not in shared storage")
         return MTLBuffer(memory.copy() if self.copies else memory[:length])
 
     @selector("newCommandQueueWithMaxCommandBufferCount:", "Q")
     def newCommandQueueWithMaxCommandBufferCount_(self, most: int) -> MTLCommandQueue:
-        must(most > 0, "a queue of nothing")
+        must(most > 0, "the queue cannot hold a command buffer")
         self.queues.append(MTLCommandQueue(most))
         return self.queues[-1]
 

@@ -30,7 +30,7 @@ from msl.specification import CHAPTERS, Chapter, Entry, uses  # noqa: E402
 import metalnb as mnb  # noqa: E402
 from metalnb.msl.language.attributes import ATTRIBUTES  # noqa: E402
 from metalnb.msl.language.unsupported import UNSUPPORTED  # noqa: E402
-from metalnb.msl.language.versions import LAMBDAS, SINCE, VERSIONS, spelled  # noqa: E402
+from metalnb.msl.language.versions import LAMBDAS, SINCE, VERSIONS, version_text  # noqa: E402
 
 __all__ = ["DOCS", "Measured", "figures", "key", "page", "read"]
 
@@ -277,13 +277,13 @@ def refusals() -> tuple[tuple[str, str, str, str], ...]:
 
 
 def _refused() -> str:
-    last = spelled(max(v for v in VERSIONS if v < LAMBDAS))
+    last = version_text(max(v for v in VERSIONS if v < LAMBDAS))
     rules = _table(["what", "since", "message", "fix"], [
         *([_prose(name), _rule_since(message), f"`{message}`", _prose(hint)] for name, _, message, hint in refusals()),
-        ["a lambda", f"1.0, to {last}", f"`a lambda needs MSL {spelled(LAMBDAS)}`",
-         f"write a function, or ask for the version: `%%metal --msl {spelled(LAMBDAS)}`"],
-        *([f"`{word}`", f"1.0, to {spelled(max(v for v in VERSIONS if v < since))}",
-           f"`'{word}' needs MSL {spelled(since)}`", f"ask for the version: `%%metal --msl {spelled(since)}`"]
+        ["a lambda", f"1.0, to {last}", f"`a lambda needs MSL {version_text(LAMBDAS)}`",
+         f"write a function, or ask for the version: `%%metal --msl {version_text(LAMBDAS)}`"],
+        *([f"`{word}`", f"1.0, to {version_text(max(v for v in VERSIONS if v < since))}",
+           f"`'{word}' needs MSL {version_text(since)}`", f"ask for the version: `%%metal --msl {version_text(since)}`"]
           for word, since in SINCE.items()),
     ])  # fmt: skip
     groups = _table(["names", "section", "since", "why"], [
@@ -304,7 +304,7 @@ def _refused() -> str:
 def _rule_since(message: str) -> str:
     """Return the MSL version since which a rule can be broken: that of the latest MSL name in its message, if any."""
     named = (ATTRIBUTES[word].since for word in re.findall(r"\w+", message) if word in ATTRIBUTES)
-    later = (spelled(SINCE[word]) for word in re.findall(r"\w+", message) if word in SINCE)
+    later = (version_text(SINCE[word]) for word in re.findall(r"\w+", message) if word in SINCE)
     return max((*named, *later), key=_version, default="1.0")
 
 

@@ -81,7 +81,7 @@ def stepped(live: Animation, frames: int = 1) -> Animation:
 
 def told(live: Any, did: str, **how: Any) -> None:
     """Send the event that the page sends when a user acts on it."""
-    live._events._did(live._events, {"did": did, **how}, [])
+    live._events._on_message(live._events, {"event": did, **how}, [])
     live.wait(300)
 
 
@@ -179,11 +179,11 @@ def test_it_plays_no_faster_than_the_rate_that_was_asked_for_and_pauses(program:
 def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=60)
     _ = live.widget
-    live._events._did(live._events, {"did": "shown", "at": None}, [])
+    live._events._on_message(live._events, {"event": "shown", "index": None}, [])
     live.play()
     try:
         comes_to(live, 2)
-        live._events._did(live._events, {"did": "shown", "at": live._events.frame}, [])
+        live._events._on_message(live._events, {"event": "shown", "index": live._events.frame}, [])
         comes_to(live, 4)
     finally:
         live.pause()
@@ -407,13 +407,13 @@ def test_a_page_without_widgets_has_a_strip_of_frames(program: mnb.Program, star
     bundle = live._repr_mimebundle_()
     assert bundle["text/plain"] == "animate heat: grid 32 × 24, step 0, 2 a frame; alpha = 0.2"
     html = bundle["text/html"]
-    steps = [n * 2 * live._frames._first.apart for n in range(6)]
+    steps = [n * 2 * live._frames._first.spacing for n in range(6)]
     for n in steps:
         assert f'alt="step {n:,}"' in html
         assert f"<td>step {n:,}</td>" in html
     assert html.count("data:image/png;base64,") == 6
     assert "<script" not in html
-    live._frames._strip.apart = 1
+    live._frames._strip.spacing = 1
     stepped(live)
     stepped(live)
     assert live.html().count("data:image/png;base64,") == 2, "what was played, once it was"

@@ -1,6 +1,7 @@
 """The widgets without a browser: what they measure, refuse and survive, and what they show where no widget can run."""
 
 import base64
+import gc
 import io
 import json
 import re
@@ -8,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
 
@@ -28,7 +31,7 @@ from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
 from metalnb.widgets.live import Live
 from metalnb.widgets.painter import Painter, png
-from metalnb.widgets.scalars import free, knobs, turned
+from metalnb.widgets.scalars import apply_settings, free_knobs, knobs
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -91,7 +94,7 @@ def test_every_scalar_is_a_knob(program: mnb.Program) -> None:
         "p.count": (5, 1, 10), "p.on": (True, 0, 1), "c.x": (0.1, -8, 8), "c.y": (-4, -8, 8), "n": (64, 1, 128),
         "k": (-3, -6, 10),
     }  # fmt: skip
-    assert "n" not in {k.label for k in free(call)}, "as long as the grid: a length, not a free number"
+    assert "n" not in {k.label for k in free_knobs(call)}, "as long as the grid: a length, not a free number"
 
 
 def test_only_written_arrays_are_copied(program: mnb.Program) -> None:
@@ -108,7 +111,7 @@ def test_changed_parameter_affects_only_its_argument(program: mnb.Program) -> No
     given = [p.value for p in call.parts]
 
     def out(**settings: Any) -> float:
-        values = turned(call.parts, {at[k.replace("_", ".")]: v for k, v in settings.items()}, given)
+        values = apply_settings(call.parts, {at[k.replace("_", ".")]: v for k, v in settings.items()}, given)
         (first, *_) = np.unique(call.dispatch(values).run() or values[0])
         return float(first)
 
@@ -400,7 +403,7 @@ def test_plots_survive_equal_and_single_values() -> None:
 
 
 def test_widgets_are_made_only_when_they_are_shown(program: mnb.Program) -> None:
-    assert mnb.dashboard(program.saxpy, X, a=1.0)._made is None
+    assert mnb.dashboard(program.saxpy, X, a=1.0)._box is None
 
 
 # --- the thread ------------------------------------------------------------------------------------------------------
@@ -416,7 +419,7 @@ def test_only_the_latest_request_is_executed() -> None:
     latest = Latest(work)
     latest.ask(0)
     end = time.monotonic() + 300
-    while latest._wanted and time.monotonic() < end:
+    while latest._requests and time.monotonic() < end:
         pass
     for n in range(1, 50):
         latest.ask(n)
@@ -466,6 +469,27 @@ def test_a_cell_that_is_run_again_ends_what_it_showed_before(
     second._ipython_display_()
     assert (first.on, second.on) == (False, True)
     second.stop()
+
+
+def test_widget_of_a_cell_is_freed_when_nothing_else_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Small(Live):
+        def text(self) -> str:
+            return ""
+
+        def html(self) -> str:
+            return ""
+
+        def _create_box(self) -> Any:
+            return SimpleNamespace(_repr_mimebundle_=dict)
+
+    monkeypatch.setattr("metalnb.widgets.live._cell_id", lambda: "c1")
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
+    shown = Small()
+    shown._ipython_display_()
+    alive = weakref.ref(shown)
+    del shown
+    gc.collect()
+    assert alive() is None
 
 
 def test_process_exits_cleanly_while_widgets_run() -> None:
@@ -525,7 +549,7 @@ kernel void rings(device float* image, constant float2& centre, constant float& 
 
 def told(live: Any, did: str, **how: Any) -> None:
     """Send what the page sends after a user's action."""
-    live._events._did(live._events, {"did": did, **how}, [])
+    live._events._on_message(live._events, {"event": did, **how}, [])
     live.wait(300)
 
 
@@ -559,18 +583,18 @@ def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
 def test_arrow_keys_move_a_hundredth_of_the_range_or_a_thousandth(program: mnb.Program) -> None:
     found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0, ranges={"gain": (0, 4)})
     _ = found.widget
-    told(found, "key", at=0, by=1, fine=False)
+    told(found, "key", index=0, by=1, fine=False)
     assert found.settings["gain"] == pytest.approx(1.04)
-    told(found, "key", at=0, by=-1, fine=True)
+    told(found, "key", index=0, by=-1, fine=True)
     assert found.settings["gain"] == pytest.approx(1.036)
     for _ in range(30):
-        told(found, "key", at=0, by=-1, fine=False)
+        told(found, "key", index=0, by=-1, fine=False)
     assert found.settings["gain"] == 0, "and no further"
     many = mnb.dashboard(program.many, p={"scale": 1, "tint": (0, 0, 0), "count": 1, "on": True}, c=(0, 0), n=3, k=7,
                          grid=64)  # fmt: skip
     _ = many.widget
     place = [k for k in many.controls if k not in {"grid", "threadgroup", "p.on"}].index("n")
-    told(many, "key", at=place, by=1, fine=True)
+    told(many, "key", index=place, by=1, fine=True)
     assert many.settings["n"] == 4, "a whole number moves by one at least"
 
 
@@ -614,20 +638,20 @@ def test_picture_is_redrawn_when_the_pointer_is_released(
         def update(self, bundle: Any, **_: Any) -> None:
             self.taken.append(bundle["text/plain"])
 
-    monkeypatch.setattr(Live, "_REST", 0.05)
+    monkeypatch.setattr(Live, "_IDLE_SECONDS", 0.05)
     found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0)
     _ = found.widget
     found._handles.append(Handle())
     told(found, "on")
     found.controls["gain"].value = 0.5
     assert found.wait(300)
-    assert found._rest.wait(0)
+    assert found._picture_worker.wait(0)
     assert Handle.taken == [], "the page redraws the widget for it"
     told(found, "off")
-    assert found._rest.wait(300)
+    assert found._picture_worker.wait(300)
     (text,) = Handle.taken
     assert "gain = 0.5" in text
     told(found, "on")
     told(found, "off")
-    assert found._rest.wait(300)
+    assert found._picture_worker.wait(300)
     assert len(Handle.taken) == 1, "nothing is new"

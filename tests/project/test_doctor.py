@@ -77,10 +77,10 @@ def test_the_status_is_1_when_no_engine_works(tmp_path: Path) -> None:
 
 
 def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = doctor._expected(np.arange(doctor._THREADS, dtype=np.uint32))
+    right = doctor._expected_result(np.arange(doctor._THREADS, dtype=np.uint32))
     wrong = right.copy()
     wrong[7] += 1
-    monkeypatch.setattr(doctor, "_expected", lambda _x: wrong)
+    monkeypatch.setattr(doctor, "_expected_result", lambda _x: wrong)
     (trial,) = (t for t in examine().trials if t.name == ENGINE)
     assert not trial.works
     assert "1 of 1,000,003 values are wrong" in trial.problem

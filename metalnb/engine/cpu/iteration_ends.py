@@ -94,7 +94,7 @@ def _edits(tree: Tree, collectives: set[str]) -> Iterator[_Edit]:
                 yield _Edit(tree.tokens[i].start, tree.tokens[i + 1].end, "for (;")
                 yield _replace_token(tree, closing, "; $iteration_end())")._replace(loop_end=last)
                 continue
-            semicolons = [k for k in range(i + 2, closing) if tree.texts[k] == ";" and tree.around(k) == i + 1]
+            semicolons = [k for k in range(i + 2, closing) if tree.texts[k] == ";" and tree.enclosing(k) == i + 1]
             if len(semicolons) == 2:
                 start = tree.tokens[semicolons[1]].end
                 yield _Edit(start, start, " $iteration_end()" + ("," if semicolons[1] + 1 < closing else ""), last)
@@ -117,7 +117,7 @@ def _statement_end(tree: Tree, i: int) -> int:
     """Return the position after the statement that starts at `i`, or -1 if it is not understood."""
     count = len(tree.texts)
     while tree.text(i) == "[" == tree.text(i + 1):  # attributes
-        i = tree.after(i)
+        i = tree.skip(i)
     if i >= count:
         return -1
     word = tree.texts[i]

@@ -11,7 +11,7 @@ from typing import Any
 
 from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic
-from metalnb.msl.language.versions import Version, newer, spelled
+from metalnb.msl.language.versions import Version, newer_words, version_text
 from metalnb.msl.text.edits import EditedText
 from metalnb.msl.text.scanned_cell import Cell
 
@@ -100,7 +100,7 @@ class Libraries:
             function = self._function(unit, text)
             state, error = None, None
             if not may_log(unit):
-                version = spelled(min(unit.version, self._newest))
+                version = version_text(min(unit.version, self._newest))
                 values = repr(sorted((c.index, c.type, value) for c, value in unit.constants.items()))
                 state = self._archives.state(function, text.text, unit.signature.name, values, unit.math, version)
             if state is None:
@@ -134,8 +134,8 @@ class Libraries:
         """Refuse features that this system's Metal is known to lack, in the cell's terms."""
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
-            for _, _, feature in newer(cell, self._newest):
-                message = f"{feature.message}; this macOS has MSL {spelled(self._newest)}"
+            for _, _, feature in newer_words(cell, self._newest):
+                message = f"{feature.message}; this macOS has MSL {version_text(self._newest)}"
                 problems.append(dataclasses.replace(feature, message=message, hint="update macOS, or do without it"))
         last = max((p.index for p in unit.signature.buffers), default=0)
         if last >= BUFFERS:

@@ -60,45 +60,47 @@ def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
     body = next((c for c in children_of(kernel) if c.kind.name == "COMPOUND_STMT"), None)
     if body is None:
         return dict.fromkeys(names, "")
-    found: dict[str, set[str]] = {name: set() for name in names}
-    stands: dict[str, set[str]] = {name: {name} for name in names}  # a variable -> the buffers it may point into
-    ahead = [(body, _READ)]  # iterative: the tree of a sum of thousands of terms is as deep as the sum is long
+    effects: dict[str, set[str]] = {name: set() for name in names}
+    aliases: dict[str, set[str]] = {name: {name} for name in names}  # a variable -> the buffers it may point into
+    pending = [(body, _READ)]  # iterative: the tree of a sum of thousands of terms is as deep as the sum is long
     for _ in range(_CURSORS):
-        if not ahead:
-            return {name: _summed(done) for name, done in found.items()}
-        cursor, role = ahead.pop()
+        if not pending:
+            return {name: _summary(seen_effects) for name, seen_effects in effects.items()}
+        cursor, role = pending.pop()
         kind = cursor.kind.name
         if kind == "DECL_REF_EXPR":
-            for name in stands.get(cursor.spelling, ()):
+            for name in aliases.get(cursor.spelling, ()):
                 if role.alias:
-                    stands.setdefault(role.alias, set()).add(name)
+                    aliases.setdefault(role.alias, set()).add(name)
                 escapes = _is_pointer(cursor) and not role.through and role.does not in {"alias", "move"}
-                found[name].add("escape" if escapes else role.does)
+                effects[name].add("escape" if escapes else role.does)
             continue
         if kind == "VAR_DECL":
-            stands.pop(cursor.spelling, None)  # another variable with that name
-        ahead += reversed(list(_roles(cursor, kind, role)))
+            aliases.pop(cursor.spelling, None)  # another variable with that name
+        pending += reversed(list(_roles(cursor, kind, role)))
     return dict.fromkeys(names, "")
 
 
-def _summed(done: set[str]) -> str:
-    if "update" in done or {"read", "write"} <= done:
+def _summary(effects: set[str]) -> str:
+    if "update" in effects or {"read", "write"} <= effects:
         return "update"
-    known = done - {"alias", "move"}
-    return known.pop() if len(known) == 1 and "escape" not in known else "" if done else "none"
+    plain_effects = effects - {"alias", "move"}
+    return (
+        plain_effects.pop() if len(plain_effects) == 1 and "escape" not in plain_effects else "" if effects else "none"
+    )
 
 
 def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
     """Yield an expression's parts, each with the effect on it."""
     parts = children_of(cursor)
     if kind == "CALL_EXPR":
-        yield from _called(cursor, parts, role)
+        yield from _call_roles(cursor, parts, role)
     elif kind == "ARRAY_SUBSCRIPT_EXPR" and len(parts) == 2:
         yield parts[0], _Role("read") if role.through else role._replace(through=True)
         yield parts[1], _READ
     elif kind == "BINARY_OPERATOR" and len(parts) == 2:
         if _operator(cursor, parts) == "=":
-            yield from _assigned(*parts)
+            yield from _assignment_roles(*parts)
         else:  # pointer plus number: follow the pointer
             yield from ((p, role if _is_pointer(p) else _READ) for p in parts)
     elif kind == "COMPOUND_ASSIGNMENT_OPERATOR" and len(parts) == 2:
@@ -115,7 +117,7 @@ def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
         yield from ((p, role if kind in _SEEN_THROUGH else _READ) for p in parts)
 
 
-def _assigned(target: Any, value: Any) -> Iterator[tuple[Any, _Role]]:
+def _assignment_roles(target: Any, value: Any) -> Iterator[tuple[Any, _Role]]:
     if _is_pointer(target):
         yield target, _MOVE
         yield value, _Role("alias", alias=target.spelling) if target.spelling else _ESCAPE
@@ -150,7 +152,7 @@ def _parameters(function: Any) -> list[Any]:
     return list(function.type.argument_types()) if prototype else []
 
 
-def _called(cursor: Any, parts: list[Any], role: _Role) -> Iterator[tuple[Any, _Role]]:
+def _call_roles(cursor: Any, parts: list[Any], role: _Role) -> Iterator[tuple[Any, _Role]]:
     name = cursor.spelling
     if name == "operator->*":  # ours, around each operand of ?: (rewrite/conditional_operands.py)
         yield from ((p, role) for p in parts[-1:])
@@ -169,9 +171,9 @@ def _called(cursor: Any, parts: list[Any], role: _Role) -> Iterator[tuple[Any, _
         elif i < len(kinds) and kinds[i].kind.name in _ADDRESSES and not kinds[i].get_pointee().is_const_qualified():
             yield argument, _ESCAPE
         else:
-            yield argument, _passed(argument)
+            yield argument, _argument_role(argument)
     if not arguments:  # unresolved, as it depends on the template's parameters: a constructor, or a call
-        yield from ((p, _ESCAPE if _is_pointer(p) and not _is_constant(p) else _passed(p)) for p in parts)
+        yield from ((p, _ESCAPE if _is_pointer(p) and not _is_constant(p) else _argument_role(p)) for p in parts)
     yield from ((p, _ESCAPE) for p in parts[:1] if p.kind.name == "MEMBER_REF_EXPR")  # a method may change its object
 
 
@@ -180,7 +182,7 @@ _CHANGING = {"=": _WRITE, "++": _UPDATE, "--": _UPDATE, "[]": _ESCAPE, "()": _ES
 )
 
 
-def _passed(cursor: Any) -> _Role:
+def _argument_role(cursor: Any) -> _Role:
     return _Role("read", through=_is_pointer(cursor))
 
 
@@ -196,6 +198,6 @@ def _operator(cursor: Any, parts: list[Any]) -> str:
     """Return the token between two operands, reading only the gap: the tokens of a long operand would take minutes."""
     from clang import cindex
 
-    left, right = parts[0].extent.end, parts[1].extent.start
-    gap = cursor.translation_unit.get_tokens(extent=cindex.SourceRange.from_locations(left, right))
-    return next((t.spelling for t in gap if t.extent.start.offset < right.offset and t.spelling not in "()"), "")
+    left_end, right_start = parts[0].extent.end, parts[1].extent.start
+    gap = cursor.translation_unit.get_tokens(extent=cindex.SourceRange.from_locations(left_end, right_start))
+    return next((t.spelling for t in gap if t.extent.start.offset < right_start.offset and t.spelling not in "()"), "")

@@ -35,64 +35,64 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
     body = _body(kernel)
     if body is None:
         return frozenset()
-    found: set[str] = set()
-    left = [_CURSORS]
+    arrays: set[str] = set()
+    budget = [_CURSORS]
     for count, statement in enumerate(children_of(body)):
         if statement.kind.name not in _PLAIN or count >= _STATEMENTS:
             break  # a branch may leave the kernel, so later accesses are not certain
-        for cursor in _certain(statement, left):
-            name = _changed(cursor)
+        for cursor in _certain_expressions(statement, budget):
+            name = _changed_variable(cursor)
             if name == position:
-                return frozenset(found)
-            name = _indexed(cursor, position)
+                return frozenset(arrays)
+            name = _indexed_array(cursor, position)
             if name:
-                found.add(name)
-    return frozenset(found)
+                arrays.add(name)
+    return frozenset(arrays)
 
 
 def threadgroup_arrays(kernel: Any) -> dict[str, int]:
     """Return the number of elements of each threadgroup array that a kernel declares at the top of its body."""
     body = _body(kernel)
     statements = children_of(body) if body is not None else ()
-    found = {}
+    sizes = {}
     for statement in statements:
-        for declared in children_of(statement) if statement.kind.name == "DECL_STMT" else ():
-            array = declared.type.get_pointee()  # the scan turned it into a reference
-            if declared.kind.name == "VAR_DECL" and array.kind.name == "CONSTANTARRAY" and "__local" in array.spelling:
-                found[str(declared.spelling)] = int(array.element_count)
-    return found
+        for variable in children_of(statement) if statement.kind.name == "DECL_STMT" else ():
+            array = variable.type.get_pointee()  # the scan turned it into a reference
+            if variable.kind.name == "VAR_DECL" and array.kind.name == "CONSTANTARRAY" and "__local" in array.spelling:
+                sizes[str(variable.spelling)] = int(array.element_count)
+    return sizes
 
 
 def _body(kernel: Any) -> Any:
     return next((c for c in children_of(kernel) if c.kind.name == "COMPOUND_STMT"), None)
 
 
-def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
+def _certain_expressions(statement: Any, budget: list[int]) -> Iterator[Any]:
     """Yield the expressions that are always evaluated with the statement, in the order of the text."""
-    ahead = [statement]  # iterative: the tree of a sum of thousands of terms is as deep as the sum is long
-    while ahead and left[0] > 0:
-        left[0] -= 1
-        cursor = ahead.pop()
+    pending = [statement]  # iterative: the tree of a sum of thousands of terms is as deep as the sum is long
+    while pending and budget[0] > 0:
+        budget[0] -= 1
+        cursor = pending.pop()
         if cursor.kind.name in _CONDITIONAL:
             continue
         yield cursor
         children = children_of(cursor)
-        binary = cursor.kind.name == "BINARY_OPERATOR"
-        if binary and any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
+        is_binary = cursor.kind.name == "BINARY_OPERATOR"
+        if is_binary and any(t.spelling in _SHORT_CIRCUIT for t in _tokens_between(cursor, children)):
             children = children[:1]
-        ahead += reversed(children)
+        pending += reversed(children)
 
 
-def _between(cursor: Any, children: list[Any]) -> list[Any]:
+def _tokens_between(cursor: Any, children: list[Any]) -> list[Any]:
     """Return the tokens between two operands."""
     if len(children) != 2:
         return []
     from clang import cindex
 
     # Reads only the gap: every operand's tokens would take minutes for a sum of thousands of terms.
-    left, right = children[0].extent.end, children[1].extent.start
-    gap = cindex.SourceRange.from_locations(left, right)
-    return [t for t in cursor.translation_unit.get_tokens(extent=gap) if t.extent.start.offset < right.offset]
+    left_end, right_start = children[0].extent.end, children[1].extent.start
+    gap = cindex.SourceRange.from_locations(left_end, right_start)
+    return [t for t in cursor.translation_unit.get_tokens(extent=gap) if t.extent.start.offset < right_start.offset]
 
 
 def _reference(cursor: Any) -> str | None:
@@ -105,7 +105,7 @@ def _reference(cursor: Any) -> str | None:
     return str(cursor.spelling) if cursor.kind.name == "DECL_REF_EXPR" else None
 
 
-def _indexed(cursor: Any, position: str) -> str | None:
+def _indexed_array(cursor: Any, position: str) -> str | None:
     """Return ``x`` of ``x[position]``."""
     if cursor.kind.name != "ARRAY_SUBSCRIPT_EXPR":
         return None
@@ -115,7 +115,7 @@ def _indexed(cursor: Any, position: str) -> str | None:
     return _reference(children[0])
 
 
-def _changed(cursor: Any) -> str | None:
+def _changed_variable(cursor: Any) -> str | None:
     """Return the name of the variable that a cursor changes or redeclares."""
     kind = cursor.kind.name
     if kind == "VAR_DECL":

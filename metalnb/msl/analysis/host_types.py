@@ -41,7 +41,7 @@ class HostTypes:
         count = 1
         for n in extents:
             count *= n
-        name = _plain(spell(kind.spelling))
+        name = _atomic_value(spell(kind.spelling))
         if kind.kind.name == "VOID":
             return Type("void", 0, 1, tuple(extents))
         layout = layout_of(name)
@@ -74,9 +74,11 @@ class HostTypes:
                 self._problem(member, message, "pass whole integers, and take them apart with extract_bits (MSL 6.3)")
                 return None
             member_type = member.type.get_canonical()
-            read = Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.read(member_type, member)
-            if read is not None:
-                fields.append(Field(member.spelling.removeprefix("$"), read, member.get_field_offsetof() // 8))
+            member_layout = (
+                Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.read(member_type, member)
+            )
+            if member_layout is not None:
+                fields.append(Field(member.spelling.removeprefix("$"), member_layout, member.get_field_offsetof() // 8))
         self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
         return self.structs[name]
 
@@ -84,7 +86,7 @@ class HostTypes:
 _ATOMIC = re.compile(r"^\$?_?atomic<(.+)>$")
 
 
-def _plain(name: str) -> str:
+def _atomic_value(name: str) -> str:
     """Return the type of an atomic's value."""
-    found = _ATOMIC.match(name)
-    return spell(found[1]) if found else name
+    match = _ATOMIC.match(name)
+    return spell(match[1]) if match else name

@@ -55,8 +55,8 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     CompileError
         If a macro's definition calls such a member of a constant object.
     """
-    cells = tuple(_loosened(c) for c in (cell, *headers.values()))
-    parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, wrong=True)
+    cells = tuple(_loosen_constant_autos(c) for c in (cell, *headers.values()))
+    parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, allow_errors=True)
     finder = _Finder(parsed, frozenset().union(*(c.parted for c in cells)))
     finder.walk()
     if finder.problems:
@@ -64,7 +64,7 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     return {c.name: list(_edits(finder.found.get(c.name, set()))) for c in cells}
 
 
-def _loosened(cell: Cell) -> Cell:
+def _loosen_constant_autos(cell: Cell) -> Cell:
     """Return a cell whose ``constant auto&`` may refer to device memory: the parser drops invalid initialisers.
 
     Until the calls are edited, all of them return objects in device memory.
@@ -73,7 +73,7 @@ def _loosened(cell: Cell) -> Cell:
     words = (i for i, text in enumerate(tree.texts) if text == "constant")
     autos = (i for i in words if "auto" in {*tree.texts[max(0, i - 1) : i + 2], *_after_const(tree, i + 1)})
     edits = [Edit(tree.tokens[i].start, tree.tokens[i].end, "const") for i in autos]
-    return dataclasses.replace(cell, edited=cell.edited.with_more(edits))
+    return dataclasses.replace(cell, edited=cell.edited.add_edits(edits))
 
 
 def _after_const(tree: Tree, i: int) -> list[str]:
@@ -82,14 +82,14 @@ def _after_const(tree: Tree, i: int) -> list[str]:
 
 def _edits(objects: set[tuple[int, int, str]]) -> Iterator[Edit]:
     """Wrap objects in calls, outermost first if several begin at the same position."""
-    opened: dict[int, str] = {}
-    closed = Counter[int]()
+    openings: dict[int, str] = {}
+    closings = Counter[int]()
     for start, end, call in sorted(objects, key=lambda each: (each[0], -each[1])):
-        opened[start] = opened.get(start, "") + call
-        closed[end] += call[-1] == "("
-    yield from (Edit(at, at, calls) for at, calls in opened.items())
+        openings[start] = openings.get(start, "") + call
+        closings[end] += call[-1] == "("
+    yield from (Edit(at, at, calls) for at, calls in openings.items())
     # The comment makes it differ from another pass's parenthesis there: identical edits are merged.
-    yield from (Edit(at, at, "/**/" + ")" * n) for at, n in closed.items() if n)
+    yield from (Edit(at, at, "/**/" + ")" * n) for at, n in closings.items() if n)
 
 
 class _Finder:
@@ -106,13 +106,13 @@ class _Finder:
 
     def walk(self) -> None:
         root = self.parsed.unit.cursor
-        ahead = [(c, c) for c in children_of(root) if self.parsed.owner(c.location) is not None]
-        while ahead:  # a cursor, and its enclosing function
-            cursor, function = ahead.pop()
+        pending = [(c, c) for c in children_of(root) if self.parsed.owner(c.location) is not None]
+        while pending:  # a cursor, and its enclosing function
+            cursor, function = pending.pop()
             children = children_of(cursor)
             kind = cursor.kind.name
             function = cursor if kind in _FUNCTIONS else function
-            ahead += ((child, function) for child in children)
+            pending += ((child, function) for child in children)
             if kind == "MEMBER_REF_EXPR":
                 self._member(cursor, children, function)
             elif kind == "CALL_EXPR":
@@ -128,49 +128,53 @@ class _Finder:
         base = next((c for c in children if c.kind.is_expression()), None)
         if base is None:
             if name in self.names and OF_CONSTANT in self._text(function).partition("{")[0]:
-                seen = self._text(cursor).strip().startswith(name)
-                self._note(cursor, name, "$within_at<{}u>(this)->", seen=seen, empty=True)
+                is_visible = self._text(cursor).strip().startswith(name)
+                self._note(cursor, name, "$within_at<{}u>(this)->", is_visible=is_visible, empty=True)
             return
         if name.startswith(CONVERSION) and name[len(CONVERSION) :][:1].isalpha():
             name = CONVERSION
-        behind = self._behind(base)
-        asked = _ASKED.match(behind)
-        name = name or (asked[1] if asked else "")
+        following = self._text_after(base)
+        match = _ASKED.match(following)
+        name = name or (match[1] if match else "")
         if name in self.names:
-            arrow = name != CONVERSION and behind.startswith("->")
-            seen = self._is_written(base) if name == CONVERSION else asked is not None and name.startswith(asked[1])
-            self._note(base, name, "$within_at<{}u>(" if arrow else "$within<{}u>(", seen=seen)
+            arrow = name != CONVERSION and following.startswith("->")
+            is_visible = (
+                self._is_written(base) if name == CONVERSION else match is not None and name.startswith(match[1])
+            )
+            self._note(base, name, "$within_at<{}u>(" if arrow else "$within<{}u>(", is_visible=is_visible)
 
     def _conversion(self, cursor: Any, children: list[Any], function: Any) -> None:
         """Handle a dependent expression that is converted to a type other than the author's classes."""
         if cursor.kind.name == "CALL_EXPR":  # int(x), whose type precedes its operand; or x(…), or f<int>()
             if len(children) > 1 or children[0].extent.start.offset <= cursor.extent.start.offset:
                 return
-            wanted = cursor.type
+            target = cursor.type
         elif cursor.kind.name == "BINARY_OPERATOR":
-            if self._between(*children[:2]) != "=":
+            if self._text_between_operands(*children[:2]) != "=":
                 return
-            wanted = children[0].type
+            target = children[0].type
         else:
-            wanted = function.result_type if cursor.kind.name == "RETURN_STMT" else cursor.type
-        declared = wanted.get_canonical().get_declaration()
-        open_ended = wanted.kind.name in _ANYTHING or self.parsed.owner(declared.location) is not None
-        if not open_ended and children[-1].type.kind.name in {"DEPENDENT", "UNEXPOSED"}:
-            self._note(children[-1], CONVERSION, "$within<{}u>(", seen=self._is_written(children[-1]))
+            target = function.result_type if cursor.kind.name == "RETURN_STMT" else cursor.type
+        declaration = target.get_canonical().get_declaration()
+        may_be_class = target.kind.name in _ANYTHING or self.parsed.owner(declaration.location) is not None
+        if not may_be_class and children[-1].type.kind.name in {"DEPENDENT", "UNEXPOSED"}:
+            self._note(children[-1], CONVERSION, "$within<{}u>(", is_visible=self._is_written(children[-1]))
 
     def _call(self, cursor: Any, children: list[Any]) -> None:
         """Handle the call of an operator, or of a dependent expression."""
         if cursor.spelling in self.names and cursor.spelling.startswith("operator"):
-            given = next(iter(cursor.get_arguments()), None)
-            if given is not None:
+            argument = next(iter(cursor.get_arguments()), None)
+            if argument is not None:
                 symbol = cursor.spelling.removeprefix("operator")
-                seen = self._behind(given).startswith(symbol[:1]) or self._text(cursor).startswith(symbol)
-                self._note(given, cursor.spelling, "$within<{}u>(", seen=seen)
+                is_visible = self._text_after(argument).startswith(symbol[:1]) or self._text(cursor).startswith(symbol)
+                self._note(argument, cursor.spelling, "$within<{}u>(", is_visible=is_visible)
         elif "operator()" in self.names and children and children[0].kind.name != "MEMBER_REF_EXPR":
             callee = children[0].referenced
             variable = callee is None or callee.kind.name in {"VAR_DECL", "PARM_DECL", "FIELD_DECL"}
             if variable and self._is_open(children[0]):
-                self._note(children[0], "operator()", "$within<{}u>(", seen=self._behind(children[0]).startswith("("))
+                self._note(
+                    children[0], "operator()", "$within<{}u>(", is_visible=self._text_after(children[0]).startswith("(")
+                )
 
     def _operation(self, cursor: Any, children: list[Any]) -> None:
         """Handle an operator with dependent operands."""
@@ -178,47 +182,51 @@ class _Finder:
         if cursor.kind.name == "ARRAY_SUBSCRIPT_EXPR":
             symbol = "[]"
         elif cursor.kind.name == "UNARY_OPERATOR":
-            symbol = self._written(cursor.extent.start, first.extent.start)
+            symbol = self._text_between(cursor.extent.start, first.extent.start)
         else:
-            symbol = self._between(*children[:2])
+            symbol = self._text_between_operands(*children[:2])
         if symbol in self._symbols:
-            self._note(first, f"operator{symbol}", "$within<{}u>(", seen=self._is_written(first))
+            self._note(first, f"operator{symbol}", "$within<{}u>(", is_visible=self._is_written(first))
 
     def _is_open(self, cursor: Any) -> bool:
         return cursor.kind.is_expression() and cursor.type.kind.name not in _BUILT_IN
 
-    def _written(self, start: Any, end: Any | None) -> str:
+    def _text_between(self, start: Any, end: Any | None) -> str:
         """Return the text between two locations, or after one, without surrounding spaces."""
         cell = self.parsed.owner(start)
         if cell is None:
             return ""
-        at = start.offset
-        return cell.edited.text.encode()[at : at + 256 if end is None else end.offset].decode(errors="replace").strip()
+        offset = start.offset
+        return (
+            cell.edited.text.encode()[offset : offset + 256 if end is None else end.offset]
+            .decode(errors="replace")
+            .strip()
+        )
 
     def _text(self, cursor: Any) -> str:
-        return self._written(cursor.extent.start, cursor.extent.end)
+        return self._text_between(cursor.extent.start, cursor.extent.end)
 
-    def _between(self, first: Any, second: Any) -> str:
-        return self._written(first.extent.end, second.extent.start)
+    def _text_between_operands(self, first: Any, second: Any) -> str:
+        return self._text_between(first.extent.end, second.extent.start)
 
-    def _behind(self, cursor: Any) -> str:
-        return self._written(cursor.extent.end, None)
+    def _text_after(self, cursor: Any) -> str:
+        return self._text_between(cursor.extent.end, None)
 
     def _is_written(self, cursor: Any) -> bool:
         """Return whether an expression was not expanded from a macro."""
         word = re.match(r"[\w$]+", self._text(cursor))
         return word is None or word[0] not in self._macros
 
-    def _note(self, cursor: Any, name: str, call: str, *, seen: bool, empty: bool = False) -> None:
-        """Record an object by its range in the author's text; `seen` if its member follows it."""
+    def _note(self, cursor: Any, name: str, call: str, *, is_visible: bool, empty: bool = False) -> None:
+        """Record an object by its range in the author's text; `is_visible` if its member follows it."""
         while cursor.kind.name == "PAREN_EXPR":
             cursor = next(iter(children_of(cursor)))
         cell = self.parsed.owner(cursor.extent.start)
         start, end = file_offset(cursor.extent.start), file_offset(cursor.extent.end)
         if cell is None:
             return
-        given = start != cursor.extent.start.offset  # the object is an argument of a macro
-        if not (seen or given) or start >= end:
+        is_macro_argument = start != cursor.extent.start.offset  # the object is an argument of a macro
+        if not (is_visible or is_macro_argument) or start >= end:
             if _is_constant(cursor):
                 self.problems.append(self.parsed.diagnostic(
                     cursor.extent.start, f"a macro asks for '{name.strip()}' of a constant object, whose class has "
@@ -228,8 +236,8 @@ class _Finder:
         text = cell.edited.text.encode()
         first, last = (cell.edited.original_offset(len(text[:at].decode())) for at in (start, end))
         if first < last:  # the author's text, not a pass's
-            each = first, first if empty else last, call.format(name_number(name))
-            self.found.setdefault(cell.name, set()).add(each)
+            entry = first, first if empty else last, call.format(name_number(name))
+            self.found.setdefault(cell.name, set()).add(entry)
 
 
 def _is_constant(cursor: Any) -> bool:

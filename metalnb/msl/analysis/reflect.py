@@ -15,13 +15,22 @@ from ..language.versions import DEFAULT, Version
 from ..libclang.author_warnings import cautions
 from ..libclang.cursor_children import children_of
 from ..libclang.parse import Parsed, parse
-from ..signature import Constant, Input, Param, Reflection, Signature, selected
-from ..text.conditions import evaluated, expanded
+from ..signature import Constant, Input, Param, Reflection, Signature, function_expression
+from ..text.conditions import evaluate, expand_constant
 from . import rules
 from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
 from .host_types import HostTypes
-from .kernel_names import apart, attributes_of, by_name, own_name, qualified, specialization, template_of, type_among
+from .kernel_names import (
+    attributes_of,
+    by_name,
+    own_name,
+    qualified_name,
+    qualify_duplicates,
+    specialization,
+    template_of,
+    type_among,
+)
 from .rules.syntax_walk import CellSyntax, integer_value, walk
 from .scope_inputs import HANDED
 
@@ -32,8 +41,8 @@ __all__ = ["comment", "reflect"]
 
 
 def reflect(
-    cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None, version: Version = DEFAULT,
-    most: int = -1,
+    cell: Cell, headers: Mapping[str, Cell], instances: tuple[Instantiation, ...] | None = None,
+    version: Version = DEFAULT, limit: int = -1,
 ) -> Reflection:  # fmt: skip
     """Reflect a scanned cell.
 
@@ -42,11 +51,11 @@ def reflect(
     cell : Cell
     headers : mapping of str to Cell
         The header cells, scanned.
-    made : tuple of Instantiation, optional
+    instances : tuple of Instantiation, optional
         The instantiations; by default those that the scan saw.
     version : tuple of int
         The version of the language.
-    most : int, optional
+    limit : int, optional
         The number of instantiations to examine besides one of each template; by default `MADE`.
 
     Raises
@@ -54,27 +63,30 @@ def reflect(
     CompileError
         If the cell does not parse, breaks a rule of the language, or has no kernel.
     """
-    made = cell.instantiations if made is None else made
-    tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
-    most = MADE if most < 0 else most
-    many = len(made) > most
-    parsed = parse(cell, headers, tail + (_checks(made, most) if many else ""), version, made=not many)
-    derived = {name: text for c in (*headers.values(), cell) for name, text in c.derived.items()}
-    reader = _Reader(parsed, derived)
-    kernels = reader.kernels(made)
-    problems = [*reader.problems, *rules.check(parsed, kernels, reader.seen)]
+    instances = cell.instantiations if instances is None else instances
+    functions = [function_expression(m.function, m.type) for m in instances]
+    tail = "".join(f"typedef decltype({function}) $kernel_{i};\n" for i, function in enumerate(functions))
+    limit = MADE if limit < 0 else limit
+    too_many = len(instances) > limit
+    parsed = parse(
+        cell, headers, tail + (_checks(instances, limit) if too_many else ""), version, with_instantiations=not too_many
+    )
+    constants_text = {name: text for c in (*headers.values(), cell) for name, text in c.derived.items()}
+    reader = _Reader(parsed, constants_text)
+    kernels = reader.kernels(instances)
+    problems = [*reader.problems, *rules.check(parsed, kernels, reader.syntax)]
     problems += reader.constant_problems()
-    doubts = [p for p in problems if p.severity == "warning"]
+    warnings = [p for p in problems if p.severity == "warning"]
     problems = [p for p in problems if p.severity == "error"]
     if not kernels and not problems:
-        problems += reader.uninstantiated() or [rules.no_kernel(cell)]
+        problems += reader.uninstantiated_templates() or [rules.no_kernel(cell)]
     if problems:
         first = {(d.file, d.line, d.column): d for d in reversed(problems)}  # the first finding at each place
         raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
     optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
     constants = tuple(reader.constants(optional))
-    doubts += [note for c in (cell, *headers.values()) for note in c.notes]
-    return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, doubts))
+    warnings += [note for c in (cell, *headers.values()) for note in c.notes]
+    return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, warnings))
 
 
 # With more instantiations than this, only this many are checked when the cell is read, and the others at their first
@@ -82,12 +94,12 @@ def reflect(
 MADE = 256
 
 
-def _checks(made: tuple[Instantiation, ...], most: int) -> str:
-    """Write explicit instantiations: the first of each template, and more up to ``most``."""
-    firsts = {m.function.partition("<")[0]: m.function for m in reversed(made) if "<" in m.function and not m.type}
-    chosen = [*firsts.values(), *(m.function for m in made if "<" in m.function and not m.type)]
-    several = [*dict.fromkeys(chosen)][: max(most, len(firsts))]
-    return "".join(f"template decltype({f}) ({f});\n" for f in several)
+def _checks(instances: tuple[Instantiation, ...], limit: int) -> str:
+    """Write explicit instantiations: the first of each template, and more up to ``limit``."""
+    firsts = {m.function.partition("<")[0]: m.function for m in reversed(instances) if "<" in m.function and not m.type}
+    functions = [*firsts.values(), *(m.function for m in instances if "<" in m.function and not m.type)]
+    distinct = [*dict.fromkeys(functions)][: max(limit, len(firsts))]
+    return "".join(f"template decltype({f}) ({f});\n" for f in distinct)
 
 
 _PLACES = frozenset({
@@ -99,10 +111,10 @@ def _places(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...
     """Find the threadgroup arrays that each thread indexes by its position in the threadgroup."""
     arrays = threadgroup_arrays(cursor)
     return tuple(
-        (name, given.attribute, arrays[name])
-        for given in inputs
-        if arrays and given.width == 1 and given.attribute in _PLACES
-        for name in sorted(arrays.keys() & always_indexed(cursor, given.name))
+        (name, kernel_input.attribute, arrays[name])
+        for kernel_input in inputs
+        if arrays and kernel_input.width == 1 and kernel_input.attribute in _PLACES
+        for name in sorted(arrays.keys() & always_indexed(cursor, kernel_input.name))
     )
 
 
@@ -118,18 +130,18 @@ class _Reader:
         self.decls = list(_declarations(parsed, parsed.unit.cursor))
         self.gates = {c.spelling for c in self.decls if "function_constant" in attributes_of(c)}
         self.heads: dict[int, list[tuple[Any, dict[str, Any]]]] = {}
-        self.seen: CellSyntax = walk(parsed, self.decls)
-        self.simd = _users_of_simdgroups(parsed, self.seen)
+        self.syntax: CellSyntax = walk(parsed, self.decls)
+        self.simd = _users_of_simdgroups(parsed, self.syntax)
 
     def problem(self, cursor: Any, message: str, hint: str = "") -> None:
         self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
 
-    def kernels(self, made: tuple[Instantiation, ...]) -> list[Signature]:
+    def kernels(self, instances: tuple[Instantiation, ...]) -> list[Signature]:
         """Read every kernel of the cell, and every instantiation of one."""
-        found = []
+        signatures = []
         templates: dict[str, Any] = {}
         tails: dict[str, Any] = {}
-        named = by_name(self.decls)
+        by_their_name = by_name(self.decls)
         for cursor in self.decls:
             kind = cursor.kind.name
             if kind == "TYPEDEF_DECL" and cursor.spelling.startswith("$kernel_"):
@@ -140,16 +152,16 @@ class _Reader:
                 templates.setdefault(cursor.spelling, cursor)
             elif cursor.is_definition():
                 name = _host_name(cursor) or own_name(cursor.spelling)
-                kind_of = type_among(cursor, named)
-                found.append(self.signature(cursor, name, qualified(cursor), cursor.type, kind=kind_of))
-        for i, instance in enumerate(made):
+                overload_type = type_among(cursor, by_their_name)
+                signatures.append(self.signature(cursor, name, qualified_name(cursor), cursor.type, kind=overload_type))
+        for i, instance in enumerate(instances):
             base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
             tail = tails.get(f"$kernel_{i}")
             template = templates.get(base)
-            made_of = specialization(tail) if tail is not None else None
-            self.seen.kernels += [made_of] if made_of is not None else []
+            instance_cursor = specialization(tail) if tail is not None else None
+            self.syntax.kernels += [instance_cursor] if instance_cursor is not None else []
             if template is not None and tail is not None:
-                template = template_of(made_of) or template
+                template = template_of(instance_cursor) or template
             if template is None or tail is None:
                 line = self.parsed.cell.edited.line(instance.line)
                 self.problems.append(Diagnostic(
@@ -159,13 +171,19 @@ class _Reader:
                 continue
             proto = tail.underlying_typedef_type.get_canonical()
             proto = proto.get_pointee() if instance.type else proto
-            found.append(self.signature(template, instance.name, instance.function, proto, made_of, instance.type))
-        return apart(found)
+            signatures.append(
+                self.signature(template, instance.name, instance.function, proto, instance_cursor, instance.type),
+            )  # fmt: skip
+        return qualify_duplicates(signatures)
 
-    def uninstantiated(self) -> list[Diagnostic]:
+    def uninstantiated_templates(self) -> list[Diagnostic]:
         """Find the cell's own kernel templates, for a cell that instantiates none and so has no kernel."""
-        own = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in attributes_of(c))
-        return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
+        templates = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in attributes_of(c))
+        return [
+            rules.uninstantiated_template(self.parsed, c)
+            for c in templates
+            if self.parsed.owner(c.location) is self.parsed.cell
+        ]
 
     def uses_simdgroups(self, cursor: Any, inputs: list[Input]) -> bool:
         """Return whether a kernel, or a function that it may call, uses SIMD-groups or quad-groups."""
@@ -174,38 +192,38 @@ class _Reader:
         return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})
 
     def signature(
-        self, cursor: Any, name: str, function: str, proto: Any, made: Any = None, kind: str = "",
+        self, cursor: Any, name: str, function: str, proto: Any, instance: Any = None, kind: str = "",
     ) -> Signature:  # fmt: skip
-        """Read one kernel; ``proto`` has its parameters' types, ``made`` is a template's instantiation."""
-        notes = attributes_of(made or cursor)
+        """Read one kernel; ``proto`` has its parameters' types, ``instance`` is a template's instantiation."""
+        notes = attributes_of(instance or cursor)
         head = self.head(cursor)
-        declared = [param for param, _ in head]
+        param_cursors = [param for param, _ in head]
         types = list(proto.get_canonical().argument_types())
         params: list[Param] = []
         inputs: list[Input] = []
-        for position, ((param, marks), given) in enumerate(zip(head, types, strict=False)):
+        for position, ((param, marks), argument_type) in enumerate(zip(head, types, strict=False)):
             attribute = next((a for a in marks if rules.is_input(a)), None)
             if attribute is not None:
-                named = spell(given.get_canonical().spelling)
-                self.problems += rules.input_type(self.parsed, param, attribute, named, given.spelling)
-                inputs.append(_input(param.spelling, attribute, named, position))
+                type_name = spell(argument_type.get_canonical().spelling)
+                self.problems += rules.input_type(self.parsed, param, attribute, type_name, argument_type.spelling)
+                inputs.append(_input(param.spelling, attribute, type_name, position))
                 continue
             if any(rules.is_graphics(a) for a in marks):
                 continue
-            read = self.param(param, given.get_canonical(), marks, position)
-            if read is not None:
-                params.append(read)
+            bound_param = self.param(param, argument_type.get_canonical(), marks, position)
+            if bound_param is not None:
+                params.append(bound_param)
         mark = notes.get("max_total_threads_per_threadgroup")
         limit = self.integer(mark) if mark is not None else None
         if limit is not None:
             self.problems += rules.thread_limit(self.parsed, mark, limit)
-        every, used, places = self.body(cursor, inputs, frozenset(p.name for p in params))
+        always_read, buffer_uses, places = self.body(cursor, inputs, frozenset(p.name for p in params))
         params = [
-            replace(p, name=own_name(p.name), every=p.name in every and not p.reference, use=used[p.name])
+            replace(p, name=own_name(p.name), every=p.name in always_read and not p.reference, use=buffer_uses[p.name])
             for p in params
         ]
         return Signature(
-            name, function, self.indexed(params, declared), tuple(inputs), len(types), comment(cursor),
+            name, function, self.assign_indices(params, param_cursors), tuple(inputs), len(types), comment(cursor),
             self.parsed.line(cursor.location),
             limit or 0, self.uses_simdgroups(cursor, inputs), places, kind,
         )  # fmt: skip
@@ -221,33 +239,35 @@ class _Reader:
         """Return how a kernel's body uses its parameters; a template is analysed once for all instantiations."""
         key = cursor.hash, tuple((i.name, i.attribute, i.width) for i in inputs), names
         if key not in self._bodies:
-            own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
-            every = always_indexed(cursor, own) if own else frozenset[str]()
-            self._bodies[key] = every, uses(cursor, names), _places(cursor, inputs)
+            position_name = next(
+                (i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None,
+            )  # fmt: skip
+            always_read = always_indexed(cursor, position_name) if position_name else frozenset[str]()
+            self._bodies[key] = always_read, uses(cursor, names), _places(cursor, inputs)
         return self._bodies[key]
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
         """Return one bound parameter; report a problem and return None if MSL has no such parameter."""
         reference = kind.kind.name == "LVALUEREFERENCE"
         if not reference and kind.kind.name != "POINTER":
-            rules.unbound(self.parsed, self.problems, cursor, kind)
+            rules.unbound_parameter(self.parsed, self.problems, cursor, kind)
             return None
         pointee = kind.get_pointee()
         space = rules.space_of(pointee)
         if space is None:
-            rules.no_space(self.parsed, self.problems, cursor)
+            rules.missing_space(self.parsed, self.problems, cursor)
             return None
-        self.problems += rules.misplaced(self.parsed, cursor, marks, space)
-        which = "threadgroup" if space == "threadgroup" else "buffer"
-        index = self.integer(marks[which]) if which in marks else -1
+        self.problems += rules.misplaced_attribute(self.parsed, cursor, marks, space)
+        attribute = "threadgroup" if space == "threadgroup" else "buffer"
+        index = self.integer(marks[attribute]) if attribute in marks else -1
         gate = marks.get("function_constant")
         const = space == "constant" or pointee.is_const_qualified()
-        named = self.types.read(pointee, cursor)
-        if named is None or index is None:
+        pointee_type = self.types.read(pointee, cursor)
+        if pointee_type is None or index is None:
             return None
         gate_name = _string(gate) if gate is not None else ""
         return Param(
-            cursor.spelling or f"argument{position}", index, position, space, named, const, reference, gate_name,
+            cursor.spelling or f"argument{position}", index, position, space, pointee_type, const, reference, gate_name,
             condition=self.condition(gate, gate_name),
         )  # fmt: skip
 
@@ -259,33 +279,33 @@ class _Reader:
             cure = f"declare it: {_DECLARED.format(gate)} (MSL 5.8.1)"
             self.problem(mark, f"'{gate}' is not a function constant", cure)
             return ""
-        found = expanded(gate, self.derived)
+        expression = expand_constant(gate, self.derived)
         try:
-            evaluated(found, dict.fromkeys(self.gates, 1))
+            evaluate(expression, dict.fromkeys(self.gates, 1))
         except ValueError as problem:
             message = f"'{gate}' must be made of function constants and numbers: metalnb cannot read '{problem}'"
             self.problem(mark, message, "write it with numbers, function constants and is_function_constant_defined")
-        return found
+        return expression
 
-    def indexed(self, params: list[Param], declared: list[Any]) -> tuple[Param, ...]:
+    def assign_indices(self, params: list[Param], param_cursors: list[Any]) -> tuple[Param, ...]:
         """Assign the lowest free numbers to implicit indices, and sort by index."""
         result: list[Param] = []
         for spaces in ({"device", "constant"}, {"threadgroup"}):
             group = [p for p in params if p.space in spaces]
-            taken: dict[int, Param] = {}
+            by_index: dict[int, Param] = {}
             for p in (p for p in group if p.index >= 0):
-                if p.index in taken:
-                    message = f"{p.attribute} is given to both '{taken[p.index].name}' and '{p.name}'"
-                    self.problem(declared[p.position], message, "give each buffer its own index")
-                taken[p.index] = p
+                if p.index in by_index:
+                    message = f"{p.attribute} is given to both '{by_index[p.index].name}' and '{p.name}'"
+                    self.problem(param_cursors[p.position], message, "give each buffer its own index")
+                by_index[p.index] = p
             for p in (p for p in group if p.index < 0):
-                index = next(i for i in range(len(group) + len(taken) + 1) if i not in taken)
-                taken[index] = replace(p, index=index)
-            for p in taken.values():
+                index = next(i for i in range(len(group) + len(by_index) + 1) if i not in by_index)
+                by_index[index] = replace(p, index=index)
+            for p in by_index.values():
                 if p.index >= rules.MAX_BUFFERS:
-                    self.problem(declared[p.position], f"'{p.name}' {p.attribute}: Metal has indices 0 to 30",
+                    self.problem(param_cursors[p.position], f"'{p.name}' {p.attribute}: Metal has indices 0 to 30",
                                  "pass fewer, larger buffers: a struct holds many values (MSL 5.2.1)")  # fmt: skip
-            result += [taken[i] for i in sorted(taken)]
+            result += [by_index[i] for i in sorted(by_index)]
         return tuple(result)
 
     def constant_problems(self) -> Iterator[Diagnostic]:
@@ -302,8 +322,8 @@ class _Reader:
             mark = attributes_of(cursor).get("function_constant")
             if mark is not None:
                 index = self.integer(mark)
-                named = spell(cursor.type.get_canonical().spelling)
-                yield Constant(cursor.spelling, -1 if index is None else index, named, cursor.spelling in optional)
+                type_name = spell(cursor.type.get_canonical().spelling)
+                yield Constant(cursor.spelling, -1 if index is None else index, type_name, cursor.spelling in optional)
 
     def integer(self, mark: Any) -> int | None:
         """Evaluate an attribute's argument."""
@@ -330,28 +350,28 @@ def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
 
 
 def _input(name: str, attribute: str, kind: str, position: int) -> Input:
-    own = name.removeprefix(HANDED)
-    return Input(own, attribute, kind, position, scoped=own != name)
+    author_name = name.removeprefix(HANDED)
+    return Input(author_name, attribute, kind, position, scoped=author_name != name)
 
 
-def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
+def _users_of_simdgroups(parsed: Parsed, syntax: CellSyntax) -> frozenset[int | None]:
     """Return the hashes of the cell's kernels that may use SIMD-groups; with None if any kernel may.
 
     Members and operators, which may be called without their names, count as called by all kernels.
     """
-    users: set[int | None] = {None} if seen.simdgroups else set()
+    users: set[int | None] = {None} if syntax.simdgroups else set()
     words: set[str] = set()
-    left = list(seen.functions)
-    while found := [f for f in left if f.simdgroups or not words.isdisjoint(f.names)]:
-        left = [f for f in left if not f.simdgroups and words.isdisjoint(f.names)]
-        for cursor in (f.cursor for f in found):
+    remaining = list(syntax.functions)
+    while new_users := [f for f in remaining if f.simdgroups or not words.isdisjoint(f.names)]:
+        remaining = [f for f in remaining if not f.simdgroups and words.isdisjoint(f.names)]
+        for cursor in (f.cursor for f in new_users):
             if parsed.owner(cursor.location) is parsed.cell and "kernel" in attributes_of(cursor):
                 users.add(cursor.hash)  # a kernel is never called
             elif _called_by_name(cursor):
                 words.add(cursor.spelling)
             else:
                 users.add(None)
-    return frozenset(users if words.isdisjoint(seen.names) else users | {None})
+    return frozenset(users if words.isdisjoint(syntax.names) else users | {None})
 
 
 def _called_by_name(cursor: Any) -> bool:

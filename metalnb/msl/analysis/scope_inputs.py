@@ -49,91 +49,91 @@ def scope_inputs(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     CompileError
         If an input cannot be passed to its use.
     """
-    found = ScopeReferences(cell, headers, version)
-    if found.problems:
-        raise CompileError(sorted(found.problems, key=lambda d: (d.file != cell.name, d.line, d.column)))
-    writer = _Writer(found)
+    references = ScopeReferences(cell, headers, version)
+    if references.problems:
+        raise CompileError(sorted(references.problems, key=lambda d: (d.file != cell.name, d.line, d.column)))
+    writer = _Writer(references)
     return {c.name: [*writer.edits(c.name)] for c in (cell, *headers.values())}
 
 
 class _Writer:
     """Writes the edits for the uses found."""
 
-    def __init__(self, found: ScopeReferences) -> None:
-        self.found = found
-        self.type = f"::$scoped<{', '.join(found.types)}>"
+    def __init__(self, references: ScopeReferences) -> None:
+        self.found = references
+        self.type = f"::$scoped<{', '.join(references.types)}>"
 
     def edits(self, name: str) -> Iterator[Edit]:
         """Yield the edits of one text."""
-        tree, found = self.found.trees[name], self.found
-        for input_, first, last in found.uses.get(name, ()):
-            yield Edit(tree.tokens[first].start, tree.tokens[last].end, self._read(input_))
-        for opening in found.calls.get(name, ()):
-            yield _first_in(tree, opening, _SCOPE)
-        for opening, function in found.heads.get(name, ()):
-            if function in found.kernels:
-                yield from self._kernel(tree, opening, function)
+        tree, references = self.found.trees[name], self.found
+        for input_, first, last in references.uses.get(name, ()):
+            yield Edit(tree.tokens[first].start, tree.tokens[last].end, self._input_text(input_))
+        for opening in references.calls.get(name, ()):
+            yield _insert_first(tree, opening, _SCOPE)
+        for opening, function in references.heads.get(name, ()):
+            if function in references.kernels:
+                yield from self._edit_kernel(tree, opening, function)
             else:
-                yield _first_in(tree, opening, f"{self.type} const {_SCOPE}")
-        yield from self._in_macros(name)
-        yield from self._instantiated(tree)
+                yield _insert_first(tree, opening, f"{self.type} const {_SCOPE}")
+        yield from self._edit_macros(name)
+        yield from self._edit_instantiations(tree)
 
-    def _read(self, number: int) -> str:
+    def _input_text(self, number: int) -> str:
         return f"{_SCOPE}{'.$rest' * number}.$first"
 
-    def _kernel(self, tree: Tree, opening: int, function: str) -> Iterator[Edit]:
+    def _edit_kernel(self, tree: Tree, opening: int, function: str) -> Iterator[Edit]:
         """Edit a kernel's head, and begin its body."""
         closing = tree.close(opening)
-        reached = sorted(self.found.reached[function])
-        inputs = [self.found.inputs[i] for i in reached]
-        handed = ", ".join(
+        used_inputs = sorted(self.found.reached[function])
+        inputs = [self.found.inputs[i] for i in used_inputs]
+        parameters = ", ".join(
             f'{self.found.types[i]} {HANDED}{each.name} [[$attribute("{each.attribute}")]]'
-            for i, each in zip(reached, inputs, strict=True)
+            for i, each in zip(used_inputs, inputs, strict=True)
         )
-        yield _last_in(tree, opening, handed)
+        yield _insert_last(tree, opening, parameters)
         brace = next((f.end for f in tree.functions if f.opening == opening and tree.texts[f.end] == "{"), None)
         if brace is not None and brace > closing:
             value = "{}"
             for i in reversed(range(len(self.found.inputs))):
-                value = f"{{{HANDED + self.found.inputs[i].name if i in reached else '{}'}, {value}}}"
-            at = tree.tokens[brace].end
-            yield Edit(at, at, f" const {self.type} {_SCOPE}{value};")
+                value = f"{{{HANDED + self.found.inputs[i].name if i in used_inputs else '{}'}, {value}}}"
+            position = tree.tokens[brace].end
+            yield Edit(position, position, f" const {self.type} {_SCOPE}{value};")
 
-    def _in_macros(self, name: str) -> Iterator[Edit]:
+    def _edit_macros(self, name: str) -> Iterator[Edit]:
         """Edit the inputs' names in the definitions of macros."""
         numbers = {self.found.inputs[i].name: i for i in self.found.in_macros}
         for tree in self.found.macros[name]:
-            own = set(tree.texts[1 : tree.first])
+            macro_parameters = set(tree.texts[1 : tree.first])
             for i in range(tree.first, len(tree.texts)):
                 word = tree.texts[i]
-                joined = {".", "->", "::", "#", "##"} & {tree.texts[i - 1]} or tree.text(i + 1) == "##"
-                if word in numbers and word not in own and not joined:
-                    yield Edit(tree.tokens[i].start, tree.tokens[i].end, self._read(numbers[word]))
+                is_part = {".", "->", "::", "#", "##"} & {tree.texts[i - 1]} or tree.text(i + 1) == "##"
+                if word in numbers and word not in macro_parameters and not is_part:
+                    yield Edit(tree.tokens[i].start, tree.tokens[i].end, self._input_text(numbers[word]))
 
-    def _instantiated(self, tree: Tree) -> Iterator[Edit]:
+    def _edit_instantiations(self, tree: Tree) -> Iterator[Edit]:
         """Add to the parameters that explicit instantiations restate."""
-        for made in explicit_instantiations(tree):
-            head = restated_head(tree, made)
+        for instantiation in explicit_instantiations(tree):
+            head = restated_head(tree, instantiation)
             function = head[0].partition("<")[0].split("::")[-1].strip() if head else ""
             if function in self.found.reached:
-                opening = tree.open(made.stop - 1)
+                opening = tree.open(instantiation.stop - 1)
                 kinds = ", ".join(self.found.types[i] for i in sorted(self.found.reached[function]))
                 is_kernel = function in self.found.kernels
-                yield _last_in(tree, opening, kinds) if is_kernel else _first_in(tree, opening, self.type)
+                yield _insert_last(tree, opening, kinds) if is_kernel else _insert_first(tree, opening, self.type)
 
 
-def _first_in(tree: Tree, opening: int, written: str) -> Edit:
+def _insert_first(tree: Tree, opening: int, text: str) -> Edit:
     """Insert something at the start of parentheses."""
     inside = tree.texts[opening + 1 : tree.close(opening)]
     start, end = tree.tokens[opening].end, tree.tokens[opening + (inside == ["void"])].end
-    return Edit(start, end, f"{written}{', ' if inside and inside != ['void'] else ''}")
+    return Edit(start, end, f"{text}{', ' if inside and inside != ['void'] else ''}")
 
 
-def _last_in(tree: Tree, opening: int, written: str) -> Edit:
+def _insert_last(tree: Tree, opening: int, text: str) -> Edit:
     """Insert something at the end of parentheses."""
     closing = tree.close(opening)
     inside = tree.texts[opening + 1 : closing]
     if inside == ["void"]:
-        return Edit(tree.tokens[opening + 1].start, tree.tokens[opening + 1].end, written)
-    at = tree.tokens[closing].start
-    return Edit(at, at, f"{', ' if inside else ''}{written}")
+        return Edit(tree.tokens[opening + 1].start, tree.tokens[opening + 1].end, text)
+    position = tree.tokens[closing].start
+    return Edit(position, position, f"{', ' if inside else ''}{text}")

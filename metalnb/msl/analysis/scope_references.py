@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from metalnb.dtypes import spell
 from metalnb.errors import Diagnostic
 
-from ..language.versions import Version, spelled
+from ..language.versions import Version, version_text
 from ..libclang.cursor_children import children_of
 from ..libclang.file_offset import file_offset
 from ..libclang.parse import parse
@@ -42,7 +42,7 @@ class _Reference:
     name: str
     token: tuple[str, int] | None  # the text's name and the token's index; None in a macro's definition
     function: Any
-    around: str
+    obstacle: str
     input: int = -1
 
 
@@ -68,8 +68,8 @@ class ScopeReferences:
     """
 
     def __init__(self, cell: Cell, headers: Mapping[str, Cell], version: Version) -> None:
-        cells = [_declared(c) for c in (cell, *headers.values())]
-        self.parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, wrong=True)
+        cells = [_declare_inputs(c) for c in (cell, *headers.values())]
+        self.parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, allow_errors=True)
         outlines = {c.name: outline(c.edited.original) for c in cells}
         self.trees: dict[str, Tree] = {name: each.program for name, each in outlines.items()}
         self.macros: dict[str, tuple[Tree, ...]] = {name: each.macros for name, each in outlines.items()}
@@ -96,22 +96,22 @@ class ScopeReferences:
     def _walk(self, version: Version) -> None:
         """Collect the declarations of inputs and functions, and the names in expressions."""
         root = self.parsed.unit.cursor
-        ahead = [(c, None, "") for c in children_of(root) if self.parsed.owner(c.location) is not None][::-1]
-        while ahead:
-            cursor, function, around = ahead.pop()
+        pending = [(c, None, "") for c in children_of(root) if self.parsed.owner(c.location) is not None][::-1]
+        while pending:
+            cursor, function, obstacle = pending.pop()
             kind = cursor.kind.name
             if kind in _FUNCTIONS:
-                function, around = cursor, ""
+                function, obstacle = cursor, ""
                 self._functions.append(cursor)
             elif kind == "VAR_DECL" and function is None:
                 self._input(cursor, version)
             elif kind == "LAMBDA_EXPR":
-                around = around or self._lambda(cursor)
+                obstacle = obstacle or self._lambda(cursor)
             elif kind == "PARM_DECL":
-                around = around or "a default argument"
+                obstacle = obstacle or "a default argument"
             elif kind in _NAMES:
-                self._references.append(self._reference(cursor, function, around))
-            ahead += [(c, function, around) for c in children_of(cursor)][::-1]
+                self._references.append(self._reference(cursor, function, obstacle))
+            pending += [(c, function, obstacle) for c in children_of(cursor)][::-1]
 
     def _input(self, cursor: Any, version: Version) -> None:
         """Record a variable if it is an input."""
@@ -120,16 +120,16 @@ class ScopeReferences:
         if cell is None or token is None:
             return
         start = self.trees[cell.name].tokens[token[1]].start
-        each = next((i for i in cell.scope_inputs if i.start <= start < i.end), None)
-        if each is None:
+        scope_input = next((i for i in cell.scope_inputs if i.start <= start < i.end), None)
+        if scope_input is None:
             return
         self._variables[cursor.hash] = len(self.inputs)
-        self.inputs.append(each)
-        kind = _unqualified(cursor.type.get_canonical().spelling)
+        self.inputs.append(scope_input)
+        kind = _strip_qualifiers(cursor.type.get_canonical().spelling)
         self.types.append(kind)
-        self.problems += input_type(self.parsed, cursor, each.attribute, spell(kind), kind)
+        self.problems += input_type(self.parsed, cursor, scope_input.attribute, spell(kind), kind)
         if version < SINCE:
-            self._problem(cursor, f"input '{each.name}' at program scope needs MSL {spelled(SINCE)}",
+            self._problem(cursor, f"input '{scope_input.name}' at program scope needs MSL {version_text(SINCE)}",
                           "declare it as a parameter of the kernel (MSL 5.9)")  # fmt: skip
 
     def _lambda(self, cursor: Any) -> str:
@@ -138,30 +138,30 @@ class ScopeReferences:
         captures = self.trees[token[0]].text(token[1] + 1) if token else ""
         return "" if captures in {"&", "="} else "a lambda that does not capture [=] or [&]"
 
-    def _reference(self, cursor: Any, function: Any, around: str) -> _Reference:
-        known = cursor.referenced
-        open_ended = cursor.kind.name == "MEMBER_REF_EXPR" and not cursor.spelling
-        token = self._asked(cursor) if open_ended else self._token(cursor.location)
-        written = self.trees[token[0]].texts[token[1]] if token else ""
-        name = own_name(cursor.spelling or (known.spelling if known is not None else "") or written)
-        number = self._variables.get(known.hash, -1) if known is not None else -1
-        return _Reference(cursor, name, token if written == name else None, function, around, number)
+    def _reference(self, cursor: Any, function: Any, obstacle: str) -> _Reference:
+        target = cursor.referenced
+        is_dependent = cursor.kind.name == "MEMBER_REF_EXPR" and not cursor.spelling
+        token = self._dependent_member(cursor) if is_dependent else self._token(cursor.location)
+        word = self.trees[token[0]].texts[token[1]] if token else ""
+        name = own_name(cursor.spelling or (target.spelling if target is not None else "") or word)
+        number = self._variables.get(target.hash, -1) if target is not None else -1
+        return _Reference(cursor, name, token if word == name else None, function, obstacle, number)
 
-    def _asked(self, cursor: Any) -> tuple[str, int] | None:
+    def _dependent_member(self, cursor: Any) -> tuple[str, int] | None:
         """Return the token of a dependent member's name, for which clang has no cursor."""
         base = next((c for c in children_of(cursor) if c.kind.is_expression()), None)
-        at = self._original(base.extent.end) if base is not None else None
-        if at is None:
+        position = self._original(base.extent.end) if base is not None else None
+        if position is None:
             return None
-        tree = self.trees[at[0]]
-        i = bisect_left(tree.tokens, at[1], key=lambda t: t.start)
+        tree = self.trees[position[0]]
+        i = bisect_left(tree.tokens, position[1], key=lambda t: t.start)
         if tree.text(i) not in {".", "->"}:
             return None
-        return at[0], i + 1 + (tree.text(i + 1) == "template")
+        return position[0], i + 1 + (tree.text(i + 1) == "template")
 
     def _reach(self) -> None:
         """Find which functions reach which inputs."""
-        own = {own_name(f.spelling) for f in self._functions}
+        own_functions = {own_name(f.spelling) for f in self._functions}
         self.kernels = {own_name(f.spelling) for f in self._functions if "kernel" in attributes_of(f)}
         calls: dict[str, set[str]] = {}
         for each in self._references:
@@ -170,16 +170,16 @@ class ScopeReferences:
             caller = own_name(each.function.spelling)
             if each.input >= 0:
                 self.reached.setdefault(caller, set()).add(each.input)
-            elif each.name in own and not _is_variable(each.cursor):
+            elif each.name in own_functions and not _is_variable(each.cursor):
                 calls.setdefault(each.name, set()).add(caller)
-        ahead = [*self.reached]
-        while ahead:
-            name = ahead.pop()
+        pending = [*self.reached]
+        while pending:
+            name = pending.pop()
             for caller in calls.get(name, ()):
-                before = self.reached.setdefault(caller, set())
-                if not self.reached[name] <= before:
-                    before |= self.reached[name]
-                    ahead.append(caller)
+                callers_inputs = self.reached.setdefault(caller, set())
+                if not self.reached[name] <= callers_inputs:
+                    callers_inputs |= self.reached[name]
+                    pending.append(caller)
 
     def _place(self) -> None:
         """Find the positions that must be edited, or cannot be."""
@@ -191,57 +191,59 @@ class ScopeReferences:
                 self._use(each)
             elif each.name in self.reached and not _is_variable(each.cursor):
                 self._call(each)
-        named = {self.inputs[i].name for i in self.in_macros}
+        macro_names = {self.inputs[i].name for i in self.in_macros}
         for each in self._references:
-            if each.input < 0 and each.token is None and each.name in named and _is_variable(each.cursor):
+            if each.input < 0 and each.token is None and each.name in macro_names and _is_variable(each.cursor):
                 self._problem(each.cursor, f"a macro names '{each.name}', which is a variable here and an input "
                               "at program scope elsewhere", "rename one of them")  # fmt: skip
 
     def _head(self, function: Any) -> None:
         name = own_name(function.spelling)
         names = ", ".join(f"'{self.inputs[i].name}'" for i in sorted(self.reached[name]))
-        what = _SPECIAL.get(function.kind.name) or ("an operator" if name.startswith("operator") else "")
+        obstacle = _SPECIAL.get(function.kind.name) or ("an operator" if name.startswith("operator") else "")
         token = self._token(function.location)
         opening = self._opening(token) if token and self.trees[token[0]].texts[token[1]] == name else -1
-        if what or token is None or opening < 0:
-            where = what or f"'{name}', whose head a macro makes"
-            self._refuse(function, names, where)
+        if obstacle or token is None or opening < 0:
+            place = obstacle or f"'{name}', whose head a macro makes"
+            self._refuse(function, names, place)
         else:
             self.heads.setdefault(token[0], []).append((opening, name))
 
-    def _use(self, each: _Reference) -> None:
-        name = f"'{self.inputs[each.input].name}'"
-        if each.around or each.function is None:
-            self._refuse(each.cursor, name, each.around or "code outside all functions")
-        elif each.token is None:
-            self.in_macros.add(each.input)
+    def _use(self, reference: _Reference) -> None:
+        name = f"'{self.inputs[reference.input].name}'"
+        if reference.obstacle or reference.function is None:
+            self._refuse(reference.cursor, name, reference.obstacle or "code outside all functions")
+        elif reference.token is None:
+            self.in_macros.add(reference.input)
         else:
-            text, last = each.token
+            text, last = reference.token
             tree, first = self.trees[text], last
             while tree.text(first - 1) == "::":
                 first -= 1 + (tree.tokens[first - 2].kind == "word")
-            self.uses.setdefault(text, []).append((each.input, first, last))
+            self.uses.setdefault(text, []).append((reference.input, first, last))
 
-    def _call(self, each: _Reference) -> None:
-        names = ", ".join(f"'{self.inputs[i].name}'" for i in sorted(self.reached[each.name]))
-        own = [c is None or self.parsed.owner(c.location) is not None for c in _meant(each.cursor)]
-        if not any(own):
+    def _call(self, reference: _Reference) -> None:
+        names = ", ".join(f"'{self.inputs[i].name}'" for i in sorted(self.reached[reference.name]))
+        are_own = [
+            c is None or self.parsed.owner(c.location) is not None for c in _possible_declarations(reference.cursor)
+        ]
+        if not any(are_own):
             return
-        opening = self._opening(each.token) if each.token else -1
-        if each.around or each.function is None:
-            where = each.around or "code outside all functions"
-            self._refuse(each.cursor, names, f"{where}, through '{each.name}'")
-        elif each.token is None:
-            self._refuse(each.cursor, names, f"'{each.name}', which a macro calls")
-        elif not all(own):
-            self._refuse(each.cursor, names, f"'{each.name}', which is a function of Metal's too")
+        opening = self._opening(reference.token) if reference.token else -1
+        if reference.obstacle or reference.function is None:
+            place = reference.obstacle or "code outside all functions"
+            self._refuse(reference.cursor, names, f"{place}, through '{reference.name}'")
+        elif reference.token is None:
+            self._refuse(reference.cursor, names, f"'{reference.name}', which a macro calls")
+        elif not all(are_own):
+            self._refuse(reference.cursor, names, f"'{reference.name}', which is a function of Metal's too")
         elif opening < 0:
-            self._refuse(each.cursor, names, f"'{each.name}', which is not called here")
+            self._refuse(reference.cursor, names, f"'{reference.name}', which is not called here")
         else:
-            self.calls.setdefault(each.token[0], []).append(opening)
+            self.calls.setdefault(reference.token[0], []).append(opening)
 
-    def _refuse(self, cursor: Any, names: str, where: str) -> None:
-        self._problem(cursor, f"metalnb cannot hand {names}, an input at program scope, to {where}",
+    def _refuse(self, cursor: Any, names: str, place: str) -> None:
+        self._problem(cursor, f"metalnb cannot hand {names}, an input at program scope, to {place}",
                       "pass it as an argument (MSL 5.9)")  # fmt: skip
 
     def _opening(self, token: tuple[str, int]) -> int:
@@ -253,42 +255,42 @@ class ScopeReferences:
 
     def _token(self, location: Any) -> tuple[str, int] | None:
         """Return the token that begins at a location; for a macro's argument, where the argument is written."""
-        at = self._original(location)
-        i = self._starts[at[0]].get(at[1]) if at else None
-        return None if at is None or i is None else (at[0], i)
+        position = self._original(location)
+        i = self._starts[position[0]].get(position[1]) if position else None
+        return None if position is None or i is None else (position[0], i)
 
     def _original(self, location: Any) -> tuple[str, int] | None:
         """Return the name of the author's text that contains a location, and the offset in it."""
         cell = self.parsed.owner(location)
         if cell is None:
             return None
-        before = cell.edited.text.encode()[: file_offset(location)].decode()
-        return cell.name, cell.edited.original_offset(len(before))
+        text_before = cell.edited.text.encode()[: file_offset(location)].decode()
+        return cell.name, cell.edited.original_offset(len(text_before))
 
 
-def _declared(cell: Cell) -> Cell:
+def _declare_inputs(cell: Cell) -> Cell:
     """Return the cell with its inputs declared as plain variables, for the parser."""
     edits = (Edit(i.start, i.end, f"extern constant {i.type} {i.name}") for i in cell.scope_inputs)
-    return replace(cell, edited=cell.edited.exchanged(edits))
+    return replace(cell, edited=cell.edited.replace_edits(edits))
 
 
 def _is_variable(cursor: Any) -> bool:
-    known = cursor.referenced
-    return known is not None and known.kind.name in _VARIABLES
+    target = cursor.referenced
+    return target is not None and target.kind.name in _VARIABLES
 
 
-def _meant(cursor: Any) -> list[Any]:
+def _possible_declarations(cursor: Any) -> list[Any]:
     """Return the declarations that a name may refer to; None for one that is not resolved yet."""
     from clang import cindex
 
     library = cindex.conf.lib
-    known = cursor.referenced
-    among = next((c for c in (known, *children_of(cursor)) if c is not None and c.kind.name == _OVERLOADED), None)
-    if among is None:
-        return [known]
-    count = library.clang_getNumOverloadedDecls(among)
-    return [library.clang_getOverloadedDecl(among, ctypes.c_uint(i)) for i in range(count)]
+    target = cursor.referenced
+    overloads = next((c for c in (target, *children_of(cursor)) if c is not None and c.kind.name == _OVERLOADED), None)
+    if overloads is None:
+        return [target]
+    count = library.clang_getNumOverloadedDecls(overloads)
+    return [library.clang_getOverloadedDecl(overloads, ctypes.c_uint(i)) for i in range(count)]
 
 
-def _unqualified(spelling: str) -> str:
+def _strip_qualifiers(spelling: str) -> str:
     return " ".join(word for word in spelling.split() if word not in {"const", "__constant", "__global"})

@@ -12,15 +12,15 @@ _NO_NAMES = frozenset({"alignas", "alignof", "decltype", "operator", "sizeof", "
 def methods(text: str) -> dict[str, tuple[str, ...]]:
     """Return the names of the public member functions of each class in a text, as far as tokens show."""
     tree = outline(text).program
-    found: dict[str, tuple[str, ...]] = {}
-    for at, brace in tree.classes:
-        name = tree.texts[at]
-        declared = _declared(tree, brace, hidden=tree.texts[at - 1] == "class")
-        found[name] = tuple(dict.fromkeys([*found.get(name, ()), *(n for n in declared if n != name)]))
-    return found
+    by_class: dict[str, tuple[str, ...]] = {}
+    for name_index, brace in tree.classes:
+        name = tree.texts[name_index]
+        names = _declared_methods(tree, brace, is_hidden=tree.texts[name_index - 1] == "class")
+        by_class[name] = tuple(dict.fromkeys([*by_class.get(name, ()), *(n for n in names if n != name)]))
+    return by_class
 
 
-def _declared(tree: Tree, brace: int, *, hidden: bool) -> list[str]:
+def _declared_methods(tree: Tree, brace: int, *, is_hidden: bool) -> list[str]:
     """Return the words of a class that precede a parenthesis, after what can be the end of a type."""
     names = []
     end = tree.close(brace)
@@ -29,11 +29,11 @@ def _declared(tree: Tree, brace: int, *, hidden: bool) -> list[str]:
     while k < end:
         text, following = tree.texts[k], tree.text(k + 1) if k + 1 < end else ""
         if text in {"public", "private", "protected"} and following == ":":
-            hidden = text != "public"
-        elif tree.tokens[k].kind == "word" and following == "(" and not hidden:
-            before = tree.tokens[k - 1]
-            is_name = text not in _NO_NAMES and text[0] not in "$_" and before.text != "operator"
-            if is_name and (before.kind == "word" or before.text in {">", "*", "&"}):
+            is_hidden = text != "public"
+        elif tree.tokens[k].kind == "word" and following == "(" and not is_hidden:
+            previous = tree.tokens[k - 1]
+            is_name = text not in _NO_NAMES and text[0] not in "$_" and previous.text != "operator"
+            if is_name and (previous.kind == "word" or previous.text in {">", "*", "&"}):
                 names.append(text)
-        k = tree.after(k)
+        k = tree.skip(k)
     return names

@@ -84,10 +84,10 @@ def complete(
     """
     draft = read_draft(source, offset, headers or {}, name)
     place = draft.place()
-    return place.word, [c for c in _found(draft, place) if c.text.lower().startswith(place.word.lower())]
+    return place.word, [c for c in _completions(draft, place) if c.text.lower().startswith(place.word.lower())]
 
 
-def _found(draft: Draft, place: TypedPart) -> Iterable[Completion]:
+def _completions(draft: Draft, place: TypedPart) -> Iterable[Completion]:
     if place.kind == "silent":
         return ()
     if place.kind == "include":
@@ -96,7 +96,7 @@ def _found(draft: Draft, place: TypedPart) -> Iterable[Completion]:
         return (Completion(name, "keyword") for name in _DIRECTIVES)
     if place.kind == "attribute":
         return _attributes(place)
-    return _parsed(draft, place)
+    return _parsed_completions(draft, place)
 
 
 def _headers(place: TypedPart, draft: Draft) -> list[Completion]:
@@ -113,19 +113,19 @@ def _attributes(place: TypedPart) -> Iterator[Completion]:
     return (Completion(a.name, "attribute") for a in ATTRIBUTES.values() if a.use in uses)
 
 
-def _parsed(draft: Draft, place: TypedPart) -> list[Completion]:
+def _parsed_completions(draft: Draft, place: TypedPart) -> list[Completion]:
     line, column = draft.position(draft.offset - len(place.word))
     answers = _PARSER.ask(draft.files, draft.path, line, column)
     if place.kind == "member":
         return _members(answers, place.word, draft)
-    ranked = {}
+    by_name = {}
     for answer in answers:
         rank = _rank(answer)
-        if rank is not None and answer.name not in ranked:
-            ranked[answer.name] = (rank, answer.name.lower(), Completion(answer.name, _kind(answer)))
-    for name in _UNOFFERED - ranked.keys() if place.kind == "code" else ():
-        ranked[name] = (2, name, Completion(name, lookup(name)[0].kind))
-    return [completion for *_, completion in sorted(ranked.values(), key=lambda found: found[:2])]
+        if rank is not None and answer.name not in by_name:
+            by_name[answer.name] = (rank, answer.name.lower(), Completion(answer.name, _kind(answer)))
+    for name in _UNOFFERED - by_name.keys() if place.kind == "code" else ():
+        by_name[name] = (2, name, Completion(name, lookup(name)[0].kind))
+    return [completion for *_, completion in sorted(by_name.values(), key=lambda found: found[:2])]
 
 
 class _Answer(NamedTuple):
@@ -137,26 +137,26 @@ class _Answer(NamedTuple):
 
 
 def _kind(answer: _Answer) -> str:
-    known = lookup(answer.name)
-    if known and known[0].kind in {"function", "type"}:
-        return known[0].kind
-    if known and answer.name.islower() and _KINDS.get(answer.kind) == "macro":  # device, which words.h defines
-        return "keyword"
+    entries_of_name = lookup(answer.name)
+    if entries_of_name and entries_of_name[0].kind in {"function", "type"}:
+        return entries_of_name[0].kind
+    if entries_of_name and answer.name.islower() and _KINDS.get(answer.kind) == "macro":
+        return "keyword"  # such as device, which words.h defines
     return _KINDS.get(answer.kind, "keyword")
 
 
 def _rank(answer: _Answer) -> int | None:
     """Rank a name by its scope: the function's, the cell's, Metal's, C++'s, the library's; None for any other."""
     name = answer.name
-    known = lookup(name)
-    hidden = not known and name.startswith(("$", "__", "_" if name in _library() else "$"))
-    own = answer.kind in _KINDS and name not in _beneath() and name not in _library()
+    entries_of_name = lookup(name)
+    is_hidden = not entries_of_name and name.startswith(("$", "__", "_" if name in _library() else "$"))
+    is_authors = answer.kind in _KINDS and name not in _beneath() and name not in _library()
     ranks = (
-        (None, hidden),
+        (None, is_hidden),
         (0, answer.priority <= _LOCAL and answer.kind in _VARIABLES),
-        (3 if name.isupper() else 2, known),
+        (3 if name.isupper() else 2, entries_of_name),
         (4, name in KEYWORDS),
-        (1, own and name.isidentifier()),
+        (1, is_authors and name.isidentifier()),
         (5, name in _library()),
     )
     return next((rank for rank, applies in ranks if applies), None)  # None too for OpenCL's, and clang's patterns
@@ -166,23 +166,25 @@ def _members(answers: list[_Answer], word: str, draft: Draft) -> list[Completion
     """Return the members of a class; of the hundreds of swizzles, until a letter is typed, only runs such as ``xy``."""
     if any(answer.name == "sizeof" for answer in answers):  # the parser is lost: these are not members
         return []
-    found = {(0, 0, name, "function") for a in answers if a.kind in _CLASSES for name in _methods_of(a.name, draft)}
+    candidates = {
+        (0, 0, name, "function") for a in answers if a.kind in _CLASSES for name in _methods_of(a.name, draft)
+    }
     for answer in answers:
         if not re.fullmatch(r"[^\W\d]\w*", answer.name) or _KINDS.get(answer.kind) == "type":
             continue
         swizzle = _SWIZZLE.fullmatch(answer.name) and answer.kind not in _KINDS
         if not swizzle:
-            found.add((0, 0, answer.name, "function" if _KINDS.get(answer.kind) == "function" else "field"))
+            candidates.add((0, 0, answer.name, "function" if _KINDS.get(answer.kind) == "function" else "field"))
         elif word or answer.name in _RUNS:
             places = "".join(str("xyzwrgba".index(c)) for c in answer.name)
-            found.add((len(answer.name), int(places), answer.name, "field"))
-    return [Completion(name, kind) for *_, name, kind in sorted(found)]
+            candidates.add((len(answer.name), int(places), answer.name, "field"))
+    return [Completion(name, kind) for *_, name, kind in sorted(candidates)]
 
 
 def _methods_of(name: str, draft: Draft) -> set[str]:
     """Return the methods of a class; clang omits those that would change the object's address space."""
-    own = [draft.cell, *draft.headers.values()]
-    texts = [each.edited.original for each in own]
+    cells = [draft.cell, *draft.headers.values()]
+    texts = [each.edited.original for each in cells]
     return {m for text in texts for m in methods(text).get(name, ())} or set(_library_methods().get(name, ()))
 
 
@@ -222,10 +224,10 @@ class _Parser:
     def ask(self, files: list[tuple[str, str]], path: str, line: int, column: int) -> list[_Answer]:
         """Ask libclang at a position in a file; return nothing if it takes too long."""
         with self.lock:
-            held = self.unit
+            kept_unit = self.unit
 
             def work() -> tuple[Any, list[_Answer]]:
-                unit = held or _unit(files)
+                unit = kept_unit or _unit(files)
                 return unit, list(_answers(unit, files, path, line, column))
 
             self.unit = None  # an abandoned thread keeps it
@@ -250,21 +252,21 @@ def _answers(unit: Any, files: list[tuple[str, str]], path: str, line: int, colu
     """Read libclang's answers through its C interface; the binding's objects take three times as long."""
     from clang import cindex
 
-    more = {"include_macros": True, "include_code_patterns": True}  # `while` is a pattern
-    found = unit.codeComplete(path, line, column, unsaved_files=files, **more)
-    if found is None:
+    options = {"include_macros": True, "include_code_patterns": True}  # `while` is a pattern
+    completions = unit.codeComplete(path, line, column, unsaved_files=files, **options)
+    if completions is None:
         return
     lib = cindex.conf.lib
-    for i in range(found.results.numResults):
-        result = found.results.results[i]
+    for i in range(completions.results.numResults):
+        result = completions.results.results[i]
         string = result.completionString
-        name = _typed(lib, string)
-        ours = name.startswith("$") and result.cursorKind not in _CLASSES
-        if name and not ours and lib.clang_getCompletionAvailability(string) in _AVAILABLE:
+        name = _typed_text(lib, string)
+        is_ours = name.startswith("$") and result.cursorKind not in _CLASSES
+        if name and not is_ours and lib.clang_getCompletionAvailability(string) in _AVAILABLE:
             yield _Answer(name, result.cursorKind, lib.clang_getCompletionPriority(string))
 
 
-def _typed(lib: Any, string: Any) -> str:
+def _typed_text(lib: Any, string: Any) -> str:
     """Return the text that a completion inserts: its first chunk of typed text."""
     for k in range(lib.clang_getNumCompletionChunks(string)):
         if lib.clang_getCompletionChunkKind(string, k) == _TYPED_TEXT:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from metalnb.errors import CompileError
 
 from ..libclang.flags import FOLDER, header_file
-from ..rewrite.scan import plain, scan
+from ..rewrite.scan import normalise_text, scan
 from ..text.edits import Edit, EditedText
 from ..text.scanned_cell import MAIN, Cell
 from ..text.tokens import Token, tokenize
@@ -80,8 +80,8 @@ class Draft:
     @property
     def files(self) -> list[tuple[str, str]]:
         """The files for libclang; the last is the one to parse, which includes the others."""
-        named = [*self.headers.items(), (self.cell.name, self.cell)]
-        files = [(header_file(name), each.edited.text) for name, each in named]
+        cells = [*self.headers.items(), (self.cell.name, self.cell)]
+        files = [(header_file(name), each.edited.text) for name, each in cells]
         return files if self.cell.name == MAIN else [*files, (f"{FOLDER}/{MAIN}", _AROUND.format(self.cell.name))]
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -107,48 +107,49 @@ def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str =
     name : str
         The name by which others include it, if it is a header cell.
     """
-    before, after = plain(source[:offset]), plain(source[offset:])
-    mended = _mended(before)
-    others = {each: text for each, text in headers.items() if each != name}
-    scanned = {each: _scanned(plain(text), each, frozenset(headers)) for each, text in others.items()}
-    return Draft(mended + after, len(mended), _scanned(mended + after, name, frozenset(headers)), scanned)
+    head, tail = normalise_text(source[:offset]), normalise_text(source[offset:])
+    closed_head = _close_statements(head)
+    other_headers = {each: text for each, text in headers.items() if each != name}
+    header_cells = {each: _scan(normalise_text(text), each, frozenset(headers)) for each, text in other_headers.items()}
+    cell = _scan(closed_head + tail, name, frozenset(headers))
+    return Draft(closed_head + tail, len(closed_head), cell, header_cells)
 
 
-def _scanned(text: str, name: str, headers: frozenset[str]) -> Cell:
+def _scan(text: str, name: str, headers: frozenset[str]) -> Cell:
     try:
         return scan(text, name, headers)
     except CompileError:  # leave it unedited
         return Cell(name, EditedText(text, []), (), expands=False, includes=(), optional=frozenset())
 
 
-def _mended(before: str) -> str:
+def _close_statements(text_before: str) -> str:
     """Close what finished statements left open, and end those without a semicolon: the parser would skip the rest."""
     edits: list[Edit] = []
     open_marks: list[Token] = []
     previous: Token | None = None
-    for token in tokenize(before).program:
+    for token in tokenize(text_before).program:
         text = token.text
-        if previous is not None and _begins_statement(token, previous, open_marks, before):
+        if previous is not None and _begins_statement(token, previous, open_marks, text_before):
             edits.append(Edit(previous.end, previous.end, ";"))
         if text in {"(", "[", "{"}:
             # The semicolons in the head of a `for` end no statement; `previous` reveals them.
             is_for = text == "(" and previous is not None and previous.text == "for"
             open_marks.append(token._replace(kind="for") if is_for else token)
         elif text in {")", "]", "}"}:
-            _unwind(open_marks, {")": "(", "]": "[", "}": "{"}[text])
+            _close_bracket(open_marks, {")": "(", "]": "[", "}": "{"}[text])
         elif text == ";":
             missing = ""
             while open_marks and open_marks[-1].text in {"(", "["} and open_marks[-1].kind != "for":
                 missing += ")" if open_marks.pop().text == "(" else "]"
             if missing:
                 edits.append(Edit(token.start, token.start, missing))
-        elif text.startswith('"') and _is_open(text) and token.end < len(before):
+        elif text.startswith('"') and _is_open(text) and token.end < len(text_before):
             edits.append(Edit(token.end, token.end, '";'))
         previous = token
-    cursor = Token("word", "", len(before), len(before))
-    if previous is not None and _begins_statement(cursor, previous, open_marks, before):
+    cursor = Token("word", "", len(text_before), len(text_before))
+    if previous is not None and _begins_statement(cursor, previous, open_marks, text_before):
         edits.append(Edit(previous.end, previous.end, ";"))
-    return EditedText(before, edits).text
+    return EditedText(text_before, edits).text
 
 
 # After these a line's end ends no statement: something is still to come.
@@ -159,29 +160,29 @@ _UNFINISHED = frozenset(
 )  # fmt: skip
 
 
-def _begins_statement(token: Token, previous: Token, open_marks: list[Token], before: str) -> bool:
+def _begins_statement(token: Token, previous: Token, open_marks: list[Token], text_before: str) -> bool:
     """Return whether a word begins a line in a block where the line before ended an expression without a semicolon."""
-    ended = previous.kind in {"word", "number", "string"} or previous.text in {")", "]"}
-    apart = token.kind == "word" and "\n" in before[previous.end : token.start]
+    is_ended = previous.kind in {"word", "number", "string"} or previous.text in {")", "]"}
+    is_on_new_line = token.kind == "word" and "\n" in text_before[previous.end : token.start]
     inside = bool(open_marks) and open_marks[-1].text == "{"
-    return ended and apart and inside and previous.text not in _UNFINISHED
+    return is_ended and is_on_new_line and inside and previous.text not in _UNFINISHED
 
 
-def _unwind(open_marks: list[Token], opening: str) -> None:
+def _close_bracket(open_marks: list[Token], opening: str) -> None:
     """Pop the open brackets up to the one that is closed, if there is one."""
     if any(mark.text == opening for mark in open_marks):
         while open_marks.pop().text != opening:
             pass
 
 
-def _place(before: str) -> TypedPart:
-    found = _INCLUDE.search(before)
-    if found:
-        return TypedPart("include", found[2], found[1])
-    directive = _DIRECTIVE.search(before)
+def _place(text_before: str) -> TypedPart:
+    include = _INCLUDE.search(text_before)
+    if include:
+        return TypedPart("include", include[2], include[1])
+    directive = _DIRECTIVE.search(text_before)
     if directive:
         return TypedPart("directive", re.findall(r"\w*$", directive[0])[0])
-    code = _SILENT.sub(lambda m: m[0] if m.end() == len(before) and _is_open(m[0]) else " ", before)
+    code = _SILENT.sub(lambda m: m[0] if m.end() == len(text_before) and _is_open(m[0]) else " ", text_before)
     if any(m.end() == len(code) and _is_open(m[0]) for m in _SILENT.finditer(code)):
         return TypedPart("silent", "")
     word = (_WORD.search(code) or [""])[0]

@@ -10,7 +10,7 @@ from typing import Any
 from ..analysis.reflect import comment
 from ..language.reference import Entry, lookup
 from ..libclang.deep_stack import on_a_deep_stack
-from ..libclang.flags import FOLDER, flags, spelt
+from ..libclang.flags import FOLDER, flags, posix_path
 from ..text.bracket_tree import Tree, outline
 from ..text.scanned_cell import MAIN, Cell
 from ..text.tokens import Token, tokenize
@@ -68,13 +68,13 @@ def describe_name(name: str, *, attribute: bool | None = None) -> tuple[Descript
     tuple of Description
         One for each chapter of the specification that has the name; empty if Metal has no such name.
     """
-    found = (e for e in lookup(name) if attribute is None or (e.kind == "attribute") == attribute)
-    return tuple(_of_metal(name, entry) for entry in found)
+    entries_of_name = (e for e in lookup(name) if attribute is None or (e.kind == "attribute") == attribute)
+    return tuple(_metal_description(name, entry) for entry in entries_of_name)
 
 
-def _of_metal(name: str, entry: Entry) -> Description:
-    where = f"MSL {entry.section}, {entry.title}"
-    return Description(name, entry.signatures or (name,), entry.summary, where, entry.letters)
+def _metal_description(name: str, entry: Entry) -> Description:
+    section = f"MSL {entry.section}, {entry.title}"
+    return Description(name, entry.signatures or (name,), entry.summary, section, entry.letters)
 
 
 def describe(
@@ -100,9 +100,9 @@ def describe(
     """
     draft = read_draft(source, offset, headers or {}, name)
     for start, word in _names(draft):
-        found = _described(draft, start, word)
-        if found:
-            return found
+        descriptions = _describe_at(draft, start, word)
+        if descriptions:
+            return descriptions
     return ()
 
 
@@ -116,37 +116,37 @@ def _names(draft: Draft) -> Iterator[tuple[int, str]]:
     first = start == offset and text[:offset].rstrip()[-1:] in {"(", ","}  # before an argument: the call is meant
     if name and not first:
         yield start, name
-    opened: list[Token] = []  # each bracket that is still open or, for a parenthesis, the token before it
-    before: Token | None = None
+    open_tokens: list[Token] = []  # each bracket that is still open or, for a parenthesis, the token before it
+    previous: Token | None = None
     for token in tokenize(text[:offset]).program:
         if token.text in {"(", "[", "{"}:
-            opened.append(before if before and token.text == "(" else token)
-        elif token.text in {")", "]", "}"} and opened:
-            opened.pop()
-        before = token
-    yield from ((t.start, t.text) for t in reversed(opened) if t.kind == "word")
+            open_tokens.append(previous if previous and token.text == "(" else token)
+        elif token.text in {")", "]", "}"} and open_tokens:
+            open_tokens.pop()
+        previous = token
+    yield from ((t.start, t.text) for t in reversed(open_tokens) if t.kind == "word")
     if name and first:
         yield start, name
 
 
-def _described(draft: Draft, start: int, name: str) -> tuple[Description, ...]:
-    before = draft.source[:start]
-    if re.search(r"\[\[(?:[^\[\]()]|\([^()]*\))*$", before):
+def _describe_at(draft: Draft, start: int, name: str) -> tuple[Description, ...]:
+    text_before = draft.source[:start]
+    if re.search(r"\[\[(?:[^\[\]()]|\([^()]*\))*$", text_before):
         return describe_name(name, attribute=True)
-    known = describe_name(name, attribute=False)
-    if not re.search(rf"(?:\.|->)\s*$|\b{re.escape(name)}\b", before) and known:
-        return known  # not a member, and nothing before has its name: parsing is not needed
-    own = _of_author(draft, start, name)
-    return (own,) if own else known
+    metals = describe_name(name, attribute=False)
+    if not re.search(rf"(?:\.|->)\s*$|\b{re.escape(name)}\b", text_before) and metals:
+        return metals  # not a member, and nothing before has its name: parsing is not needed
+    authors = _author_description(draft, start, name)
+    return (authors,) if authors else metals
 
 
-def _of_author(draft: Draft, start: int, name: str) -> Description | None:
+def _author_description(draft: Draft, start: int, name: str) -> Description | None:
     for cell in (draft.cell, *draft.headers.values()):
         for directive in tokenize(cell.edited.original).directives:
             if directive.name == "define" and directive.tokens and directive.tokens[0].text == name:
                 text = cell.edited.original[directive.start : directive.end]
                 return Description(
-                    name, (_short(text),), "", _where(cell, draft, cell.edited.place(directive.start)[0])
+                    name, (_shorten(text),), "", _place_text(cell, draft, cell.edited.place(directive.start)[0])
                 )
     try:
         return on_a_deep_stack(lambda: _declaration(draft, start, name), SECONDS)
@@ -160,42 +160,42 @@ def _declaration(draft: Draft, start: int, name: str) -> Description | None:
 
     files = draft.files
     unit = cindex.Index.create().parse(files[-1][0], args=flags(), unsaved_files=files)
-    here = cindex.SourceLocation.from_position(unit, unit.get_file(draft.path), *draft.position(start))
-    cursor = cindex.Cursor.from_location(unit, here)
-    found = next((c for c in (cursor.referenced, cursor) if c is not None and c.spelling == name), None)
-    if found is None or not _is_declaration(found):
-        found = next((c for c in _every(unit.cursor, draft) if c.spelling == name), None)
-    cell = _owner(found, draft) if found is not None else None
-    if found is None or cell is None:
+    location = cindex.SourceLocation.from_position(unit, unit.get_file(draft.path), *draft.position(start))
+    cursor = cindex.Cursor.from_location(unit, location)
+    declaration = next((c for c in (cursor.referenced, cursor) if c is not None and c.spelling == name), None)
+    if declaration is None or not _is_declaration(declaration):
+        declaration = next((c for c in _declarations(unit.cursor, draft) if c.spelling == name), None)
+    cell = _owner(declaration, draft) if declaration is not None else None
+    if declaration is None or cell is None:
         return None
-    found = _template(found) or found
-    place = cell.diagnostic(found.extent.start.line, found.extent.start.column, "")
-    text = _written(found, cell, cell.edited.offset(place.line, place.column))
-    inside = found.semantic_parent
+    declaration = _template(declaration) or declaration
+    place = cell.diagnostic(declaration.extent.start.line, declaration.extent.start.column, "")
+    text = _author_text(declaration, cell, cell.edited.offset(place.line, place.column))
+    inside = declaration.semantic_parent
     member = inside is not None and inside.kind.name in _CLASSES and inside.spelling
-    where = _where(cell, draft, place.line) + (f", in {inside.spelling}" if member else "")
-    return Description(name, (_short(text, place.column - 1),), comment(found), where)
+    place_text = _place_text(cell, draft, place.line) + (f", in {inside.spelling}" if member else "")
+    return Description(name, (_shorten(text, place.column - 1),), comment(declaration), place_text)
 
 
 def _is_declaration(cursor: Any) -> bool:
     return bool(cursor.kind.is_declaration()) and cursor.location.file is not None
 
 
-def _every(cursor: Any, draft: Draft) -> Iterator[Any]:
+def _declarations(cursor: Any, draft: Draft) -> Iterator[Any]:
     """Yield the author's declarations outside functions."""
     for child in cursor.get_children():
         if _is_declaration(child) and _owner(child, draft) is not None:
             yield child
             if child.kind.name in _CLASSES | {"NAMESPACE"}:
-                yield from _every(child, draft)
+                yield from _declarations(child, draft)
 
 
 def _owner(cursor: Any, draft: Draft) -> Cell | None:
-    file = spelt(cursor.location.file.name) if cursor.location.file else ""
+    file = posix_path(cursor.location.file.name) if cursor.location.file else ""
     return draft.cell if file == draft.path else draft.headers.get(file.removeprefix(f"{FOLDER}/"))
 
 
-def _where(cell: Cell, draft: Draft, line: int) -> str:
+def _place_text(cell: Cell, draft: Draft, line: int) -> str:
     return f"line {line} of this cell" if cell is draft.cell else f'line {line} of "{cell.name}"'
 
 
@@ -203,11 +203,11 @@ def _template(cursor: Any) -> Any:
     """Return the template that a function or class is instantiated from; None if there is none."""
     from clang import cindex
 
-    found = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
-    return found if found is not None and found.kind.is_declaration() else None
+    template = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
+    return template if template is not None and template.kind.is_declaration() else None
 
 
-def _written(cursor: Any, cell: Cell, start: int) -> str:
+def _author_text(cursor: Any, cell: Cell, start: int) -> str:
     """Return a declaration as its author wrote it."""
     text = cell.edited.original[start:]
     return text[: _end(outline(text).program, cursor.kind.name, cursor.spelling)]
@@ -216,26 +216,26 @@ def _written(cursor: Any, cell: Cell, start: int) -> str:
 def _end(tree: Tree, kind: str, name: str) -> int:
     """Find where a declaration ends: before a function's body, after a class's, at the end of a statement."""
     stops = _ENDS.get(kind, ";")
-    seen = False
+    is_named = False
     i = 0
     while i < len(tree.tokens):
         token = tree.tokens[i]
-        seen = seen or token.text == name
+        is_named = is_named or token.text == name
         if token.text == "{" and kind not in _ENDS:
             end = tree.close(i)
-            whole = kind in _CLASSES and end > 0
-            return tree.tokens[end].end if whole else token.start
-        if seen and token.text in stops:
+            is_class = kind in _CLASSES and end > 0
+            return tree.tokens[end].end if is_class else token.start
+        if is_named and token.text in stops:
             return token.start
-        i = tree.after(i)
+        i = tree.skip(i)
     return tree.tokens[-1].end if tree.tokens else 0
 
 
-def _short(text: str, indentation: int = 0) -> str:
+def _shorten(text: str, indentation: int = 0) -> str:
     """Remove the first line's indentation from the others, and shorten a long declaration."""
     lines = text.rstrip().split("\n")
     lines = [lines[0], *(x[min(indentation, len(x) - len(x.lstrip())) :] for x in lines[1:])]
     if len(lines) > _LINES:
         lines = [*lines[:_LINES], "…"]
-    shown = "\n".join(lines)
-    return shown if len(shown) <= _LETTERS else f"{shown[:_LETTERS]}…"
+    shortened = "\n".join(lines)
+    return shortened if len(shortened) <= _LETTERS else f"{shortened[:_LETTERS]}…"

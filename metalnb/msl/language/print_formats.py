@@ -41,19 +41,19 @@ class Conversion(NamedTuple):
 
 def conversions(format: str) -> list[Conversion]:
     """Return the conversions of a format, without ``%%``; one that is not understood has an empty letter."""
-    found = []
-    at = 0
-    while (at := format.find("%", at)) >= 0:
-        match = _CONVERSION.match(format, at)
+    result = []
+    start = 0
+    while (start := format.find("%", start)) >= 0:
+        match = _CONVERSION.match(format, start)
         if match is None:
-            found.append(Conversion(format[at : at + 2], "", 1, "", at, at + 1))
-            at += 1
+            result.append(Conversion(format[start : start + 2], "", 1, "", start, start + 1))
+            start += 1
             continue
         if match["letter"] != "%":
-            known = match["letter"] if match["letter"] in _WANTS else ""
-            found.append(Conversion(match[0], match["style"], int(match["lanes"] or 1), known, *match.span()))
-        at = match.end()
-    return found
+            letter = match["letter"] if match["letter"] in _WANTS else ""
+            result.append(Conversion(match[0], match["style"], int(match["lanes"] or 1), letter, *match.span()))
+        start = match.end()
+    return result
 
 
 _WANTS = {
@@ -64,5 +64,5 @@ _WANTS = {
 
 def wants(conversion: Conversion) -> str:
     """Return what a conversion takes, in words."""
-    what = _WANTS[conversion.letter]
-    return f"a vector of {conversion.lanes}: each {what}" if conversion.lanes > 1 else what
+    kind = _WANTS[conversion.letter]
+    return f"a vector of {conversion.lanes}: each {kind}" if conversion.lanes > 1 else kind

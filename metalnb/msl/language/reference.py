@@ -76,11 +76,11 @@ def entries() -> tuple[Entry, ...]:
 
 @functools.cache
 def _by_name() -> Mapping[str, tuple[Entry, ...]]:
-    found: dict[str, tuple[Entry, ...]] = {}
+    by_name: dict[str, tuple[Entry, ...]] = {}
     for entry in entries():
         for name in entry.names:
-            found[name] = (*found.get(name, ()), entry)
-    return found
+            by_name[name] = (*by_name.get(name, ()), entry)
+    return by_name
 
 
 def _read(lines: list[str]) -> Iterator[Entry]:
@@ -94,29 +94,29 @@ def _read(lines: list[str]) -> Iterator[Entry]:
             yield _entry(line, lines[i + 1].strip(), chapter, letters)
 
 
-def _entry(declared: str, summary: str, chapter: re.Match[str], letters: str) -> Entry:
-    kind, where = chapter["kind"], (chapter["section"], chapter["title"])
+def _entry(declaration: str, summary: str, chapter: re.Match[str], letters: str) -> Entry:
+    kind, place = chapter["kind"], (chapter["section"], chapter["title"])
     if kind == "attribute":
-        name = re.findall(r"\w+", declared)[0]
+        name = re.findall(r"\w+", declaration)[0]
         widths = ATTRIBUTES[name].widths
-        signature = f"{_vector('uint', max(widths))} name {declared}" if widths else declared
-        return Entry((name,), kind, (signature,), summary, *where, _types(widths))
+        signature = f"{_vector('uint', max(widths))} name {declaration}" if widths else declaration
+        return Entry((name,), kind, (signature,), summary, *place, _types(widths))
     if kind == "function":
-        signatures = tuple(declared.split(" ; "))
-        names = tuple(dict.fromkeys(_DECLARED.findall(declared)))
-        return Entry(names, kind, signatures, summary, *where, _needed(letters, declared))
-    names = (_name(declared),) if re.search(r"[<(]", declared) else tuple(declared.split())
-    return Entry(names, kind, (declared,) if len(names) == 1 else (), summary, *where)
+        signatures = tuple(declaration.split(" ; "))
+        names = tuple(dict.fromkeys(_DECLARED.findall(declaration)))
+        return Entry(names, kind, signatures, summary, *place, _letters_used(letters, declaration))
+    names = (_name(declaration),) if re.search(r"[<(]", declaration) else tuple(declaration.split())
+    return Entry(names, kind, (declaration,) if len(names) == 1 else (), summary, *place)
 
 
-def _name(declared: str) -> str:
-    return re.split(r"[<(]", declared)[0]
+def _name(declaration: str) -> str:
+    return re.split(r"[<(]", declaration)[0]
 
 
-def _needed(letters: str, declared: str) -> str:
+def _letters_used(letters: str, declaration: str) -> str:
     """Keep the explanations of the declaration's letters, and general ones."""
-    said = [(part, part.partition(":")[0] if ":" in part else "") for part in letters.split("; ")]
-    return "; ".join(part for part, letter in said if not letter or re.search(rf"\b{letter}\b", declared))
+    explanations = [(part, part.partition(":")[0] if ":" in part else "") for part in letters.split("; ")]
+    return "; ".join(part for part, letter in explanations if not letter or re.search(rf"\b{letter}\b", declaration))
 
 
 def _vector(scalar: str, width: int) -> str:

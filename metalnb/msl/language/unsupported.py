@@ -107,8 +107,8 @@ _UNKNOWN = re.compile(
 
 def answer(message: str) -> tuple[str, str] | None:
     """Return the message and the hint if the compiler's message is about one of these names."""
-    found = _UNKNOWN.search(message)
-    return refusal(found[1]) if found and found[1] in _BY_NAME else None
+    match = _UNKNOWN.search(message)
+    return refusal(match[1]) if match and match[1] in _BY_NAME else None
 
 
 def refusal(name: str) -> tuple[str, str]:
@@ -131,24 +131,24 @@ _PARTS = frozenset("""
 """.split())  # noqa: SIM905  (a page of names)
 
 
-def declarator(message: str, before: str) -> re.Match[str] | None:
+def declarator(message: str, text_before: str) -> re.Match[str] | None:
     """Find the texture or sampler whose declaration a message is about.
 
     Parameters
     ----------
     message : str
         The compiler's message.
-    before : str
+    text_before : str
         The text up to the position that it names.
     """
-    found = _UNKNOWN.search(message)
-    if found is None or found[1] not in _PARTS:
+    match = _UNKNOWN.search(message)
+    if match is None or match[1] not in _PARTS:
         return None
-    return next(reversed(list(_declared().finditer(before))), None)
+    return next(reversed(list(_declaration_pattern().finditer(text_before))), None)
 
 
 @functools.cache
-def _declared() -> re.Pattern[str]:
+def _declaration_pattern() -> re.Pattern[str]:
     """Return the pattern of the last name of a texture or sampler in an unfinished statement."""
     names = (name for group in UNSUPPORTED if group.title in {"Textures", "Samplers"} for name in group.names)
     return re.compile(rf"\b(?:{'|'.join(names)})\b(?=[^;{{}}]*\Z)")

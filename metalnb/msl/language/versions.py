@@ -11,7 +11,7 @@ from ..text.bracket_tree import Outline, outline
 from ..text.scanned_cell import Cell
 from ..text.tokens import Token
 
-__all__ = ["DEFAULT", "LAMBDAS", "SINCE", "VERSIONS", "Version", "newer", "read", "spelled", "words"]
+__all__ = ["DEFAULT", "LAMBDAS", "SINCE", "VERSIONS", "Version", "newer_words", "read", "version_text", "words"]
 
 Version = tuple[int, int]
 
@@ -42,13 +42,13 @@ def read(text: str) -> Version:
         If there is no such version; the message lists them.
     """
     for version in VERSIONS:
-        if spelled(version) == text:
+        if version_text(version) == text:
             return version
-    message = f"msl is one of {', '.join(map(spelled, VERSIONS))}; got {text!r}"
+    message = f"msl is one of {', '.join(map(version_text, VERSIONS))}; got {text!r}"
     raise ValueError(message)
 
 
-def spelled(version: Version) -> str:
+def version_text(version: Version) -> str:
     """Format a version: "2.3"."""
     return ".".join(map(str, version))
 
@@ -58,26 +58,32 @@ def words(cell: Cell) -> list[str]:
     return list(outline(cell.edited.original).words)
 
 
-def newer(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
+def newer_words(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
     """Return the words that a version of the language lacks, each with the version that has it and its first position.
 
     Words that the cell itself declares do not count; nor do those inside ``#if __METAL_VERSION__ …``.
     """
     text = outline(cell.edited.original)
-    guarded = _guarded(text)
-    found: dict[str, tuple[str, Version, Diagnostic]] = {}
+    guarded_ranges = _guarded_ranges(text)
+    newer_words: dict[str, tuple[str, Version, Diagnostic]] = {}
     for tree in text.trees:
-        own = _declared(tree.tokens)
+        declared_words = _declared_words(tree.tokens)
         for token in tree.tokens:
             since = SINCE.get(token.text)
-            if since is None or since <= version or token.kind != "word" or token.text in own or token.text in found:
+            if (
+                since is None
+                or since <= version
+                or token.kind != "word"
+                or token.text in declared_words
+                or token.text in newer_words
+            ):
                 continue
-            if any(start <= token.start < end for start, end in guarded):
+            if any(start <= token.start < end for start, end in guarded_ranges):
                 continue
             line, column = cell.edited.place(token.start)
             place = Diagnostic(line, column, _needs(token.text), cell.edited.line(line), cell.name)
-            found[token.text] = (token.text, since, place)
-    return list(found.values())
+            newer_words[token.text] = (token.text, since, place)
+    return list(newer_words.values())
 
 
 def _needs(word: str) -> str:
@@ -85,12 +91,12 @@ def _needs(word: str) -> str:
     return f"'{word}' needs MSL {major}.{minor}"
 
 
-def _declared(tokens: list[Token]) -> set[str]:
+def _declared_words(tokens: list[Token]) -> set[str]:
     """Return the words after struct, class, using or enum, and after a member access."""
     return {
-        after.text
-        for before, after in itertools.pairwise(tokens)
-        if before.text in {"struct", "class", "using", "enum", "union", "typename", ".", "->"}
+        following.text
+        for previous, following in itertools.pairwise(tokens)
+        if previous.text in {"struct", "class", "using", "enum", "union", "typename", ".", "->"}
     }
 
 
@@ -98,17 +104,17 @@ _CONDITION = re.compile(r"if(?:n?def)?$")
 _VERSION = frozenset({"__METAL_VERSION__", "__HAVE_BFLOAT__"})
 
 
-def _guarded(text: Outline) -> list[tuple[int, int]]:
+def _guarded_ranges(text: Outline) -> list[tuple[int, int]]:
     """Return the ranges of the text between a conditional on the language's version and its ``#endif``."""
     ranges = []
-    open_: list[int] = []
+    open_starts: list[int] = []
     for directive in text.directives:
         if _CONDITION.match(directive.name):
-            asks = any(t.text in _VERSION for t in directive.tokens)
-            open_.append(directive.start if asks else -1)
-        elif directive.name == "endif" and open_:
-            start = open_.pop()
+            tests_version = any(t.text in _VERSION for t in directive.tokens)
+            open_starts.append(directive.start if tests_version else -1)
+        elif directive.name == "endif" and open_starts:
+            start = open_starts.pop()
             if start >= 0:
                 ranges.append((start, directive.start))
-    ranges += [(start, len(text.source)) for start in open_ if start >= 0]
+    ranges += [(start, len(text.source)) for start in open_starts if start >= 0]
     return ranges

@@ -34,10 +34,10 @@ def choice(unit: Any, location: Any) -> str:
     if call is None:
         return ""
     callee, *arguments = call.get_children()
-    given = tuple(_scalar(argument.type) for argument in arguments)
-    if not given or not all(given):
+    argument_types = tuple(_scalar(argument.type) for argument in arguments)
+    if not argument_types or not all(argument_types):
         return ""
-    ranks = {takes: tuple(map(_rank, given, takes)) for takes in _overloads(callee, len(given))}
+    ranks = {takes: tuple(map(_rank, argument_types, takes)) for takes in _overloads(callee, len(argument_types))}
     best = [takes for takes, rank in ranks.items() if not any(_beats(r, rank) for r in ranks.values())]
     if len(best) < 2:
         return ""
@@ -45,8 +45,8 @@ def choice(unit: Any, location: Any) -> str:
     best.sort(key=lambda takes: (takes[0] not in {"half", "float"}, ranks[takes]))
     name = callee.spelling or next(callee.get_children()).spelling
     first, second = (f"{name}({', '.join(takes)})" for takes in best[:2])
-    pairs = enumerate(zip(best[0], given, strict=True), 1)
-    casts = [f"{into}(…) for argument {n}" for n, (into, own) in pairs if into != own]
+    pairs = enumerate(zip(best[0], argument_types, strict=True), 1)
+    casts = [f"{parameter}(…) for argument {n}" for n, (parameter, argument) in pairs if parameter != argument]
     return f"{first} and {second} fit equally: write {' and '.join(casts)}"
 
 
@@ -64,12 +64,12 @@ def _call(cursor: Any, location: Any) -> Any:
             return inner
         callee = next(child.get_children(), None)
         is_name = callee is not None and callee.kind.name == "DECL_REF_EXPR" and extent.start.offset == location.offset
-        if is_name and _named(callee) is not None:
+        if is_name and _overloaded_reference(callee) is not None:
             return child
     return None
 
 
-def _named(callee: Any) -> Any:
+def _overloaded_reference(callee: Any) -> Any:
     """Return a callee's reference to overloaded functions."""
     return next((c for c in callee.walk_preorder() if c.kind.name == "OVERLOADED_DECL_REF"), None)
 
@@ -78,9 +78,9 @@ def _overloads(callee: Any, count: int) -> Iterator[tuple[str, ...]]:
     """Yield the parameters' types of the overloads that take `count` scalars."""
     from clang import cindex
 
-    library, named = cindex.conf.lib, _named(callee)
-    for n in range(library.clang_getNumOverloadedDecls(named)):
-        kinds = library.clang_getOverloadedDecl(named, ctypes.c_uint(n)).type
+    library, reference = cindex.conf.lib, _overloaded_reference(callee)
+    for n in range(library.clang_getNumOverloadedDecls(reference)):
+        kinds = library.clang_getOverloadedDecl(reference, ctypes.c_uint(n)).type
         takes = tuple(map(_scalar, kinds.argument_types())) if kinds.kind.name == "FUNCTIONPROTO" else ()
         if len(takes) == count and all(takes):
             yield takes
@@ -92,9 +92,9 @@ def _scalar(kind: Any) -> str:
     return name if name in _NUMBERS else ""
 
 
-def _rank(given: str, takes: str) -> int:
+def _rank(argument_type: str, parameter_type: str) -> int:
     """Rank a conversion as C++ does: none, a promotion, any other."""
-    return 0 if given == takes else 1 if given in _PROMOTED and takes == "int" else 2
+    return 0 if argument_type == parameter_type else 1 if argument_type in _PROMOTED and parameter_type == "int" else 2
 
 
 def _beats(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -32,33 +32,33 @@ _BUNDLED = "metalnb/"  # the kernel library's files: their author is not the cel
 _WARNING = 2  # CXDiagnostic_Warning
 
 
-def cautions(parsed: Parsed, doubts: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
+def cautions(parsed: Parsed, notes: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
     """Return the warnings in the author's own text, each once however often a template is instantiated.
 
     Parameters
     ----------
     parsed : Parsed
-    doubts : iterable of Diagnostic
+    notes : iterable of Diagnostic
         The rules' own warnings.
     """
     parser = [
-        parsed.finding(each, severity="warning")
-        for each in parsed.unit.diagnostics
-        if each.severity == _WARNING
-        and (each.option in _GROUPS or each.spelling == _COMMA)
-        and parsed.owner(each.location) is not None
+        parsed.finding(finding, severity="warning")
+        for finding in parsed.unit.diagnostics
+        if finding.severity == _WARNING
+        and (finding.option in _GROUPS or finding.spelling == _COMMA)
+        and parsed.owner(finding.location) is not None
     ]
-    found = dict.fromkeys(d for d in (*parser, *doubts) if not d.file.startswith(_BUNDLED))
-    return tuple(sorted(found, key=lambda d: (d.file != parsed.cell.name, d.line, d.column)))
+    unique = dict.fromkeys(d for d in (*parser, *notes) if not d.file.startswith(_BUNDLED))
+    return tuple(sorted(unique, key=lambda d: (d.file != parsed.cell.name, d.line, d.column)))
 
 
-def warn(found: Iterable[Diagnostic]) -> None:
+def warn(warnings_found: Iterable[Diagnostic]) -> None:
     """Issue warnings at the line that asked metalnb to compile, and again after an unrelated change to the cell."""
-    for each in found:
+    for finding in warnings_found:
         frame = _outside()
-        place = (each.file, each.line) if at_the_text.get() else (frame.f_code.co_filename, frame.f_lineno)
+        place = (finding.file, finding.line) if at_the_text.get() else (frame.f_code.co_filename, frame.f_lineno)
         # `warnings.warn` would warn once per line, even after the cell around that line has changed.
-        warnings.warn_explicit(MetalnbWarning(each), MetalnbWarning, *place)
+        warnings.warn_explicit(MetalnbWarning(finding), MetalnbWarning, *place)
 
 
 def _outside() -> FrameType:

@@ -14,9 +14,9 @@ _CONTINUE = 1  # CXChildVisitResult
 def _visitor() -> tuple[Any, Any]:
     from clang import cindex
 
-    def visit(child: Any, _parent: Any, found: tuple[Any, list[Any]]) -> int:
-        child._tu = found[0]  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
-        found[1].append(child)
+    def visit(child: Any, _parent: Any, unit_and_children: tuple[Any, list[Any]]) -> int:
+        child._tu = unit_and_children[0]  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
+        unit_and_children[1].append(child)
         return _CONTINUE
 
     return cindex.conf.lib.clang_visitChildren, cindex.callbacks["cursor_visit"](visit)
@@ -25,6 +25,6 @@ def _visitor() -> tuple[Any, Any]:
 def children_of(cursor: Any) -> list[Any]:
     """Return a cursor's children."""
     visit_children, callback = _visitor()
-    found: tuple[Any, list[Any]] = cursor._tu, []  # noqa: SLF001  (the property that hides it costs a call)
-    visit_children(cursor, callback, found)
-    return found[1]
+    unit_and_children: tuple[Any, list[Any]] = cursor._tu, []  # noqa: SLF001  (the property that hides it costs a call)
+    visit_children(cursor, callback, unit_and_children)
+    return unit_and_children[1]

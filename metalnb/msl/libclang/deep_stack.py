@@ -26,9 +26,9 @@ def time_limit(characters: int | None = None) -> float:
         The length of a text that is only parsed, at some ten thousand characters a second. A short text that takes much
         longer would not finish in two minutes either, such as templates that each instantiate two others.
     """
-    asked = os.environ.get("METALNB_COMPILE_TIMEOUT")
-    if asked or characters is None:
-        return float(asked or 120)
+    setting = os.environ.get("METALNB_COMPILE_TIMEOUT")
+    if setting or characters is None:
+        return float(setting or 120)
     return min(120.0, 20 + characters / 500)
 
 

@@ -20,7 +20,7 @@ def file_offset(location: Any) -> int:
 def _locate() -> Any:
     from clang import cindex
 
-    found = cindex.conf.lib.clang_getFileLocation  # the Python binding lacks the call
+    function = cindex.conf.lib.clang_getFileLocation  # the Python binding lacks the call
     pointers = [ctypes.POINTER(kind) for kind in (ctypes.c_void_p, *(ctypes.c_uint,) * 3)]
-    found.argtypes, found.restype = [cindex.SourceLocation, *pointers], None
-    return found
+    function.argtypes, function.restype = [cindex.SourceLocation, *pointers], None
+    return function

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
 
-__all__ = ["FOLDER", "TARGET", "flags", "header_file", "spelt"]
+__all__ = ["FOLDER", "TARGET", "flags", "header_file", "posix_path"]
 
 TARGET = Path(__file__).parent.parent / "target"
 FOLDER = "/metalnb-cell"  # contains the cell and its header cells, which exist only in memory
@@ -22,7 +22,7 @@ def header_file(name: str) -> str:
     return f"{FOLDER}{os.sep}{name}"
 
 
-def spelt(file: str) -> str:
+def posix_path(file: str) -> str:
     """Return a file's name as passed to the parser, which on Windows joins some parts with backslashes."""
     return file.replace("\\", "/") if os.sep == "\\" else file
 

@@ -234,9 +234,9 @@ def reword(message: str) -> str:
     if outside:
         return outside[0]
     for pattern, refusal, _ in _REFUSALS:
-        found = re.search(pattern, message)
-        if found:
-            return found.expand(refusal)
+        match = re.search(pattern, message)
+        if match:
+            return match.expand(refusal)
     for pattern, words in _WORDS:
         message = re.sub(pattern, words, message)
     return _SUGGESTED.sub(_suggestion, message)
@@ -245,11 +245,11 @@ def reword(message: str) -> str:
 _SUGGESTED = re.compile(r"'(\w+)'; did you mean '(.*)'\?$")
 
 
-def _suggestion(found: re.Match[str]) -> str:
+def _suggestion(match: re.Match[str]) -> str:
     """Keep a suggestion, unless it is one of metalnb's own names, or the name only lacks its header."""
-    name, other = found.groups()
-    useless = other.startswith("$") or name == other or name in _METAL_NAMES
-    return f"'{name}'" if useless else found[0]
+    name, suggested = match.groups()
+    useless = suggested.startswith("$") or name == suggested or name in _METAL_NAMES
+    return f"'{name}'" if useless else match[0]
 
 
 def hint_for(message: str) -> str:
@@ -258,19 +258,19 @@ def hint_for(message: str) -> str:
     if outside:
         return outside[1]
     for pattern, _, cure in _REFUSALS:
-        refused = re.search(pattern, message)
-        if refused:
-            return refused.expand(cure)
+        refusal_match = re.search(pattern, message)
+        if refusal_match:
+            return refusal_match.expand(cure)
     for words, hint in _HINTS:
-        found = re.search(words, message)
-        if found is None or "'$" in found[0]:
+        match = re.search(words, message)
+        if match is None or "'$" in match[0]:
             continue
         if hint == "_signatures":
-            return _signatures(found[1])
+            return _signatures(match[1])
         if hint != "_stdlib":
-            return found.expand(hint)
-        name = next(g for g in found.groups() if g)
-        cure = _for_name(name, suggest="did you mean" not in message)
+            return match.expand(hint)
+        name = next(g for g in match.groups() if g)
+        cure = _unknown_name_hint(name, suggest="did you mean" not in message)
         if cure:
             return cure
     return ""
@@ -278,16 +278,16 @@ def hint_for(message: str) -> str:
 
 def _signatures(name: str) -> str:
     """Return the hint for arguments that fit no function of this name: how Metal declares it, if it is Metal's."""
-    known = [entry for entry in lookup(name) if entry.kind == "function"]
-    if not known:
+    functions = [entry for entry in lookup(name) if entry.kind == "function"]
+    if not functions:
         return f"check the number and types of the arguments of '{name}'"
-    declared = " or ".join(dict.fromkeys(entry.signatures[0] for entry in known))
-    letters = "; or ".join(dict.fromkeys(entry.letters for entry in known if entry.letters))
-    verb = "it is declared" if all(len(entry.signatures) == 1 for entry in known) else "one of its declarations is"
-    return f"{verb} {declared}{f', {letters}' if letters else ''} (MSL {known[0].section})"
+    signatures = " or ".join(dict.fromkeys(entry.signatures[0] for entry in functions))
+    letters = "; or ".join(dict.fromkeys(entry.letters for entry in functions if entry.letters))
+    verb = "it is declared" if all(len(entry.signatures) == 1 for entry in functions) else "one of its declarations is"
+    return f"{verb} {signatures}{f', {letters}' if letters else ''} (MSL {functions[0].section})"
 
 
-def _for_name(name: str, *, suggest: bool) -> str:
+def _unknown_name_hint(name: str, *, suggest: bool) -> str:
     """Return the hint for an unknown name."""
     if name in _FOREIGN:
         return f"in Metal write {_FOREIGN[name]}"
@@ -295,5 +295,5 @@ def _for_name(name: str, *, suggest: bool) -> str:
         return "start the cell with: #include <metal_stdlib>  and  using namespace metal;"
     import difflib
 
-    near = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
-    return f"did you mean '{near[0]}'?" if near and suggest else ""
+    similar = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
+    return f"did you mean '{similar[0]}'?" if similar and suggest else ""

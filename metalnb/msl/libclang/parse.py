@@ -19,15 +19,14 @@ from ..text.scanned_cell import MAIN, Cell
 from ..text.unused_functions import without_instantiations
 from .ambiguous_calls import choice
 from .deep_stack import on_a_deep_stack, time_limit
-from .flags import FOLDER, TARGET, flags, header_file, spelt
+from .flags import FOLDER, TARGET, flags, header_file, posix_path
 from .hints import TO_BFLOAT, hint_for, reword
-from .precompiled import begins_with_library, precompiled
+from .precompiled import begins_with_library, precompiled_header
 
 if TYPE_CHECKING:
     from clang import cindex
 
 __all__ = ["Parsed", "parse"]
-
 
 
 class Parsed:
@@ -59,10 +58,10 @@ class Parsed:
         clang.conf.lib.clang_getInstantiationLocation(location, ctypes.byref(file), None, None, None)
         if not file:
             return None
-        known = ctypes.addressof(file.contents)  # identifies the file in the parser: getting its name takes longer
-        if known not in self._owners:
-            self._owners[known] = self._cells.get(spelt(location.file.name))
-        return self._owners[known]
+        file_id = ctypes.addressof(file.contents)  # identifies the file in the parser: getting its name takes longer
+        if file_id not in self._owners:
+            self._owners[file_id] = self._cells.get(posix_path(location.file.name))
+        return self._owners[file_id]
 
     def line(self, location: cindex.SourceLocation) -> int:
         """Return the line of a location in the author's text; 1 if it is outside."""
@@ -80,63 +79,65 @@ class Parsed:
         """Yield the parser's errors, each at a place in the author's text."""
         errors = [d for d in self.unit.diagnostics if d.severity >= 3 and not self._is_undetermined(d.spelling)]
         errors = [d for d in errors if not self._is_of_an_input(d.spelling)] or errors
-        own = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
-        for found in own or errors:
-            refused = self._refused(found.spelling)
-            if refused is not None:
-                yield refused
+        not_ours = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
+        for error in not_ours or errors:
+            refusal_of_scan = self._refusal(error.spelling)
+            if refusal_of_scan is not None:
+                yield refusal_of_scan
                 continue
-            yield self._outside(found) or self._unended(found) or self.finding(found)
+            yield self._unsupported_declaration(error) or self._unended_using(error) or self.finding(error)
 
-    def finding(self, found: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
+    def finding(self, found_diagnostic: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
         """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
-        location = found.location
+        location = found_diagnostic.location
         if self.owner(location) is None:  # inside a header: report it at the author's #include
-            notes = (n for n in found.children if not n.spelling.startswith("in file included from"))
+            notes = (n for n in found_diagnostic.children if not n.spelling.startswith("in file included from"))
             location = next((n.location for n in notes if self.owner(n.location)), location)
-        said = _shortened(found.spelling)
-        hint = choice(self.unit, location) if said.endswith("' is ambiguous") else ""
-        if any(_ROUNDED.search(note.spelling) for note in found.children):
+        message = _shorten(found_diagnostic.spelling)
+        hint = choice(self.unit, location) if message.endswith("' is ambiguous") else ""
+        if any(_ROUNDED.search(note.spelling) for note in found_diagnostic.children):
             hint = TO_BFLOAT
-        hint = hint or hint_for(said)
-        return self.diagnostic(location, reword(said) + self._in_macro(found), hint, severity)
+        hint = hint or hint_for(message)
+        return self.diagnostic(location, reword(message) + self._in_macro(found_diagnostic), hint, severity)
 
-    def _in_macro(self, found: cindex.Diagnostic) -> str:
+    def _in_macro(self, found_diagnostic: cindex.Diagnostic) -> str:
         """Return text that names the author's macro that contains a finding, or an empty string."""
-        notes = ((re.fullmatch(r"expanded from macro '(\w+)'", n.spelling), n.location) for n in found.children)
-        own = [
+        notes = ((re.fullmatch(
+            r"expanded from macro '(\w+)'", n.spelling,
+        ), n.location) for n in found_diagnostic.children)  # fmt: skip
+        macros = [
             (match[1], self.owner(place), place.line)
             for match, place in itertools.takewhile(lambda note: note[0] is not None, notes)
             if match is not None and self.owner(place) is not None
         ]
-        if not own:
+        if not macros:
             return ""
-        name, cell, line = own[-1]  # the innermost
-        file = f"{cell.name} " if cell is not None and cell is not self.owner(found.location) else ""
+        name, cell, line = macros[-1]  # the innermost
+        file = f"{cell.name} " if cell is not None and cell is not self.owner(found_diagnostic.location) else ""
         return f" (in the macro {name}, {file}line {line})"
 
-    def _outside(self, found: cindex.Diagnostic) -> Diagnostic | None:
+    def _unsupported_declaration(self, found_diagnostic: cindex.Diagnostic) -> Diagnostic | None:
         """Report the texture or sampler itself where the parser only complains about a word in its declaration."""
-        cell = self.owner(found.location)
+        cell = self.owner(found_diagnostic.location)
         if cell is None:
             return None
-        before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
-        named = declarator(_shortened(found.spelling), before)
-        if named is None:
+        text_before = cell.edited.text.encode()[: found_diagnostic.location.offset].decode(errors="replace")
+        match = declarator(_shorten(found_diagnostic.spelling), text_before)
+        if match is None:
             return None
-        lines = before[: named.start()].split("\n")
-        return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
+        lines = text_before[: match.start()].split("\n")
+        return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(match[0]))
 
-    def _unended(self, found: cindex.Diagnostic) -> Diagnostic | None:
+    def _unended_using(self, found_diagnostic: cindex.Diagnostic) -> Diagnostic | None:
         """Report a ``using namespace`` without its semicolon there, not at the next kernel."""
-        cell = self.owner(found.location)
-        if cell is None or found.spelling != "expected ';' after attribute list":
+        cell = self.owner(found_diagnostic.location)
+        if cell is None or found_diagnostic.spelling != "expected ';' after attribute list":
             return None
-        before = cell.edited.text.encode()[: found.location.offset].decode(errors="replace")
-        named = re.search(r"\busing\s+namespace\s+\w+(?=[^;{}]*\Z)", before)
-        if named is None:
+        text_before = cell.edited.text.encode()[: found_diagnostic.location.offset].decode(errors="replace")
+        match = re.search(r"\busing\s+namespace\s+\w+(?=[^;{}]*\Z)", text_before)
+        if match is None:
             return None
-        lines = before[: named.end()].split("\n")
+        lines = text_before[: match.end()].split("\n")
         message = "expected ';' after namespace name"
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, message, hint_for(message))
 
@@ -146,24 +147,24 @@ class Parsed:
 
     def _is_undetermined(self, message: str) -> bool:
         """Return whether an error only says that a constexpr function constant has no value before it is compiled."""
-        found = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
-        return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
+        match = re.fullmatch(r"constexpr variable '(\w+)' must be initialized by a constant expression", message)
+        return match is not None and any(f"$initial({match[1]})" in c.edited.text for c in self._cells.values())
 
     def _is_of_an_input(self, message: str) -> bool:
         """Return whether an error is only that a program-scope input was not passed to the place of another error."""
-        found = re.fullmatch(r"'(\w+)' does not refer to a value", message)
-        return found is not None and any(i.name == found[1] for c in self._cells.values() for i in c.scope_inputs)
+        match = re.fullmatch(r"'(\w+)' does not refer to a value", message)
+        return match is not None and any(i.name == match[1] for c in self._cells.values() for i in c.scope_inputs)
 
-    def _refused(self, message: str) -> Diagnostic | None:
+    def _refusal(self, message: str) -> Diagnostic | None:
         """Return the scan's refusal that the parser reports, if any."""
         mark = re.search(r"\$refused_\w+", message)
         return next((c.refused[mark[0]] for c in self._cells.values() if mark[0] in c.refused), None) if mark else None
 
-    def strangers(self) -> bool:
+    def includes_files(self) -> bool:
         """Return whether the parser read a file that is neither a cell nor one of metalnb's headers."""
         ours = (f"{INCLUDE.as_posix()}/", f"{TARGET.as_posix()}/")
-        read = (spelt(i.include.name) for i in self.unit.get_includes())
-        return any(name not in self._cells and not name.startswith(ours) for name in read)
+        files_read = (posix_path(i.include.name) for i in self.unit.get_includes())
+        return any(name not in self._cells and not name.startswith(ours) for name in files_read)
 
 
 def _lacks_a_name(parsed: Parsed) -> bool:
@@ -179,7 +180,7 @@ _ROUNDED = re.compile(r"no known conversion from '[^']*\bfloat'.* to '[^']*\bbfl
 _LONGEST = 4096  # most characters in a message: the name of a recursively nested type can have millions
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     half = _LONGEST // 2
     return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
 
@@ -195,8 +196,8 @@ def _cindex() -> Any:
 
 
 def parse(
-    cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Version = DEFAULT, *, made: bool = True,
-    wrong: bool = False,
+    cell: Cell, headers: Mapping[str, Cell], tail: str = "", version: Version = DEFAULT, *,
+    with_instantiations: bool = True, allow_errors: bool = False,
 ) -> Parsed:  # fmt: skip
     """Parse a scanned cell.
 
@@ -209,9 +210,9 @@ def parse(
         Declarations to append to the cell's text.
     version : tuple of int
         The version of the language.
-    made : bool
+    with_instantiations : bool
         Whether to parse the cell's explicit instantiations too, each of which adds a function.
-    wrong : bool
+    allow_errors : bool
         Whether to parse a cell with errors, too, as far as possible.
 
     Raises
@@ -220,39 +221,41 @@ def parse(
         If the cell does not parse, with every error found.
     """
     main = f"{FOLDER}/{MAIN}"
-    text, *others = (c.edited.text if made else without_instantiations(c) for c in (cell, *headers.values()))
-    files = [(header_file(name), other) for name, other in zip(headers, others, strict=True)]
+    text, *header_texts = (
+        c.edited.text if with_instantiations else without_instantiations(c) for c in (cell, *headers.values())
+    )
+    files = [(header_file(name), header_text) for name, header_text in zip(headers, header_texts, strict=True)]
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:
         files[-1] = (main, files[-1][1] + tail)
-    found = _parsed(cell, headers, files, version, library=begins_with_library(text))
-    if wrong:
-        return found
-    errors = list(found.errors())
-    if errors and begins_with_library(text) and _lacks_a_name(found):  # with its text the parser suggests other names
-        found = _parsed(cell, headers, files, version, library=False)
-        errors = list(found.errors())
+    result = _parse_files(cell, headers, files, version, library=begins_with_library(text))
+    if allow_errors:
+        return result
+    errors = list(result.errors())
+    if errors and begins_with_library(text) and _lacks_a_name(result):  # with its text the parser suggests other names
+        result = _parse_files(cell, headers, files, version, library=False)
+        errors = list(result.errors())
     if errors:
-        raise CompileError(_first(errors, found))
-    return found
+        raise CompileError(_first_errors(errors, result))
+    return result
 
 
-def _parsed(
+def _parse_files(
     cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], version: Version, *, library: bool,
 ) -> Parsed:  # fmt: skip
     """Parse the files, the cell last; the library is precompiled, or the cell includes its parts."""
     cindex = _cindex()
 
     def work() -> Any:
-        plain = flags(version)
+        flags_used = flags(version)
         if any(_LONG.search(text) for _, text in files):  # searching for a similar name would take minutes
-            plain[plain.index("-fspell-checking")] = "-fno-spell-checking"
-        kept = precompiled(cindex, tuple(plain), library=library)
-        if kept is not None:
-            quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
+            flags_used[flags_used.index("-fspell-checking")] = "-fno-spell-checking"
+        header_path = precompiled_header(cindex, tuple(flags_used), library=library)
+        if header_path is not None:
+            fast_flags = [*flags_used[: flags_used.index("-include")], "-include-pch", str(header_path)]
             with contextlib.suppress(cindex.TranslationUnitLoadError):  # written by another parser: use the text
-                return cindex.Index.create().parse(files[-1][0], args=quick, unsaved_files=files)
-        return cindex.Index.create().parse(files[-1][0], args=plain, unsaved_files=files)
+                return cindex.Index.create().parse(files[-1][0], args=fast_flags, unsaved_files=files)
+        return cindex.Index.create().parse(files[-1][0], args=flags_used, unsaved_files=files)
 
     seconds = time_limit(sum(len(text) for _, text in files))
     try:
@@ -262,14 +265,14 @@ def _parsed(
         hint = "let templates instantiate fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([cell.about_all(message, hint)]) from None
     parsed = Parsed(unit, cell, headers, version)
-    if parsed.strangers():  # the scan refuses file includes; if it misses one, its contents must not show
+    if parsed.includes_files():  # the scan refuses file includes; if it misses one, its contents must not show
         raise CompileError([cell.about_all("the cell includes a file: a cell cannot include files")])
     return parsed
 
 
-def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
+def _first_errors(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
     """Drop duplicates, and further errors on a line with a refusal."""
-    refused = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
-    plain = [d for d in dict.fromkeys(errors) if d not in refused and not is_refusal(d.message)]
-    lines = {(d.file, d.line) for d in errors if d not in plain}
-    return [d for d in dict.fromkeys(errors) if d not in plain or (d.file, d.line) not in lines]
+    refusals = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
+    ordinary = [d for d in dict.fromkeys(errors) if d not in refusals and not is_refusal(d.message)]
+    lines = {(d.file, d.line) for d in errors if d not in ordinary}
+    return [d for d in dict.fromkeys(errors) if d not in ordinary or (d.file, d.line) not in lines]

@@ -21,7 +21,7 @@ from metalnb.installed import version_of
 from ..text.includes import INCLUDE
 from .flags import TARGET
 
-__all__ = ["begins_with_library", "parser_version", "precompiled"]
+__all__ = ["begins_with_library", "parser_version", "precompiled_header"]
 
 _AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # contains nothing that needs the library
 _BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*(?:include|import)[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
@@ -36,7 +36,7 @@ def begins_with_library(text: str) -> bool:
     return _BEGINS.match(text) is not None
 
 
-def precompiled(cindex: Any, flags: tuple[str, ...], *, library: bool = True) -> Path | None:
+def precompiled_header(cindex: Any, flags: tuple[str, ...], *, library: bool = True) -> Path | None:
     """Return a header precompiled with these flags; built once per version of the headers and the parser.
 
     Parameters
@@ -53,26 +53,26 @@ def precompiled(cindex: Any, flags: tuple[str, ...], *, library: bool = True) ->
     Path or None
         For ``-include-pch``; None if it cannot be stored.
     """
-    kept = cache.store()
+    cache_store = cache.store()
     text = "#include <metal_stdlib>\n" if library else "\n"
     key = cache.digest(_state(), text, *flags)
-    path = kept.path(key, "library", ".pch")
-    if kept.is_open:
+    path = cache_store.path(key, "library", ".pch")
+    if cache_store.is_open:
         return None
     try:
-        if kept.has(path) and (path in _checked or kept.get(key, "library") == _digest(path)):
+        if cache_store.has(path) and (path in _checked or cache_store.get(key, "library") == _digest(path)):
             _checked.add(path)
             return path
-        kept.prepare(path)
-        if shutil.disk_usage(kept.root).free < _ROOM:  # libclang ends the process when the disk is full
+        cache_store.prepare(path)
+        if shutil.disk_usage(cache_store.root).free < _ROOM:  # libclang ends the process when the disk is full
             return None
-        with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
+        with tempfile.TemporaryDirectory(prefix="metalnb-", dir=cache_store.root) as name:
             files = [(_WHOLE, text)]
             options = _INCOMPLETE | _FOR_SERIALIZATION
             unit = cindex.Index.create().parse(_WHOLE, args=flags, unsaved_files=files, options=options)
             unit.save(str(Path(name, "library.pch")))
-            kept.put(key, "library", _digest(Path(name, "library.pch")))
-            kept.take(Path(name, "library.pch"), path)
+            cache_store.put(key, "library", _digest(Path(name, "library.pch")))
+            cache_store.take(Path(name, "library.pch"), path)
     except (OSError, cindex.TranslationUnitLoadError, cindex.TranslationUnitSaveError):
         return None
     return path

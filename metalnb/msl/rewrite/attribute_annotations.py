@@ -22,44 +22,48 @@ _REFUSED = '$attribute("refused", {})'
 
 def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
     """Annotate; drop an explicit instantiation's attributes, since clang allows none there."""
-    apart = [(each.start, each.end) for each in scope_inputs(text.program)]
+    input_ranges = [(each.start, each.end) for each in scope_inputs(text.program)]
     for tree in text.trees:
-        dropped = {(a, b) for made in explicit_instantiations(tree) for a, b in made.lists}
-        yield from (Edit(tree.tokens[a].start, tree.tokens[b].end, "") for a, b in dropped)
+        dropped_lists = {(a, b) for instantiation in explicit_instantiations(tree) for a, b in instantiation.lists}
+        yield from (Edit(tree.tokens[a].start, tree.tokens[b].end, "") for a, b in dropped_lists)
         for a, b in tree.attribute_lists(tree.first):
-            taken = any(start <= tree.tokens[a].start < end for start, end in apart)
-            if (a, b) not in dropped and not taken:
+            is_input = any(start <= tree.tokens[a].start < end for start, end in input_ranges)
+            if (a, b) not in dropped_lists and not is_input:
                 edits = list(_list(text, tree, a, b))
-                yield from _moved(text, tree, (a, b), edits) or edits
+                yield from _move_to_name(text, tree, (a, b), edits) or edits
         for i in range(tree.first, len(tree.texts) - 1):
             if tree.texts[i] == "kernel" and tree.texts[i + 1] == "[":
                 # clang accepts a GNU attribute, which `kernel` becomes, only after a bracketed list.
                 yield Edit(tree.tokens[i].start, tree.tokens[i].end, '[[$attribute("kernel")]]')
 
 
-def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit | Refusal]) -> list[Edit | Refusal]:
+def _move_to_name(
+    text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit | Refusal]
+) -> list[Edit | Refusal]:
     """Move a parameter's attributes from after an array's extents, where clang applies them to the type, to its name.
 
     ``constant float (&c)[4] [[buffer(1)]]`` -> ``constant float (&c [[$attribute("buffer", 1)]])[4]``.
     """
     a, b = place
-    i = _declared(tree, a)
-    named = i >= 0 and tree.tokens[i].kind == "word"
-    if tree.text(a - 1) != "]" or not named or tree.around(a, "({") < 0 or tree.text(tree.around(a, "({")) != "(":
+    i = _declared_token(tree, a)
+    has_name = i >= 0 and tree.tokens[i].kind == "word"
+    if tree.text(a - 1) != "]" or not has_name or tree.text(tree.enclosing(a, "({")) != "(":
         return []
     if any(isinstance(edit, Refusal) for edit in edits):
         return []
     start, end = tree.tokens[a].start, tree.tokens[b].end
-    pieces, at = [], start
+    pieces, position = [], start
     for edit in edits:
-        pieces += [text.source[at : edit.start], edit.text] if isinstance(edit, Edit) else []
-        at = edit.end
-    written = "".join([*pieces, text.source[at:end]])
-    behind = tree.tokens[i].end
-    return [Edit(behind, behind, f" {' '.join(written.split())}"), Edit(start, end, "\n" * written.count("\n"))]
+        pieces += [text.source[position : edit.start], edit.text] if isinstance(edit, Edit) else []
+        position = edit.end
+    attributes = "".join([*pieces, text.source[position:end]])
+    name_end = tree.tokens[i].end
+    return [
+        Edit(name_end, name_end, f" {' '.join(attributes.split())}"), Edit(start, end, "\n" * attributes.count("\n")),
+    ]  # fmt: skip
 
 
-def _declared(tree: Tree, a: int) -> int:
+def _declared_token(tree: Tree, a: int) -> int:
     """Return the token that a list follows; if that is an array's extents, the name, as in ``(&c)[4]``."""
     i = a - 1
     while tree.text(i) == "]" and tree.open(i) >= 0:
@@ -83,7 +87,7 @@ def _list(text: Outline, tree: Tree, a: int, b: int) -> Iterator[Edit | Refusal]
 
 
 def _attribute(
-    text: Outline, tree: Tree, places: tuple[int, int], around: tuple[int, int]
+    text: Outline, tree: Tree, places: tuple[int, int], brackets: tuple[int, int]
 ) -> Iterator[Edit | Refusal]:
     """Edit one attribute, from its name to the parenthesis that closes its argument."""
     word, last = tree.tokens[places[0]], tree.tokens[places[1]]
@@ -93,21 +97,21 @@ def _attribute(
     if name in PASSED_OVER and inner:
         yield Edit(word.start, last.end, f'$attribute("{name}")')
         return
-    known = ATTRIBUTES.get(name)
-    if known is None or known.argument != bool(inner) or known.argument != has_argument:
+    declared = ATTRIBUTES.get(name)
+    if declared is None or declared.argument != bool(inner) or declared.argument != has_argument:
         yield Refusal(word.start, last.end, word.start, *_misuse(name), _REFUSED)
         return
-    if known.use in {"input", "parameter"}:
-        scope = _scope(tree, *around)
+    if declared.use in {"input", "parameter"}:
+        scope = _scope(tree, *brackets)
         if scope:
-            words = _misplaced(text.source[word.start : last.end], scope, known)
+            words = _misplaced_message(text.source[word.start : last.end], scope, declared)
             yield Refusal(word.start, last.end, word.start, *words, _REFUSED)
             return
-    if known.use == "graphics":
+    if declared.use == "graphics":
         inner = ""  # undeclared names of the graphics pipeline; the attribute is refused by name
     if name == "function_constant":
-        a, b = around
-        if tree.around(a, "(") >= 0:
+        a, b = brackets
+        if tree.enclosing(a, "(") >= 0:
             inner = f'"{inner}"'  # a parameter names the constant that gates it
         elif a > 0 and tree.tokens[a - 1].kind == "word":
             yield Edit(tree.tokens[b].end, tree.tokens[b].end, f" $initial({tree.texts[a - 1]})")
@@ -116,28 +120,28 @@ def _attribute(
 
 def _scope(tree: Tree, a: int, b: int) -> str:
     """Return the scope of the variable that a list follows: "program", "function"; empty for any other list."""
-    i = _declared(tree, a)
-    if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.around(a, "(") >= 0:
+    i = _declared_token(tree, a)
+    if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.enclosing(a, "(") >= 0:
         return ""
     if tree.text(tree.find(b + 1, _ENDS)) != ";":
         return ""  # a parameter whose list is opened by a macro
-    scope, brace = "program", tree.around(a, "{")
+    scope, brace = "program", tree.enclosing(a, "{")
     while brace >= 0:
         head = tree.texts[tree.statement(brace) : brace]
         if not _CLASS.isdisjoint(head):
             return ""
         if "namespace" not in head and '"C"' not in head:
             scope = "function"
-        brace = tree.around(brace, "{")
+        brace = tree.enclosing(brace, "{")
     return scope
 
 
-def _misplaced(attribute: str, scope: str, known: Attribute) -> tuple[str, str]:
+def _misplaced_message(attribute: str, scope: str, declared: Attribute) -> tuple[str, str]:
     """Return the message and the hint for a kernel's input or argument that is declared elsewhere."""
     cure = "declare it as a parameter of the kernel"
     if scope == "function":
-        return f"[[{attribute}]] on a variable in a function", f"{cure} (MSL {known.section})"
-    if known.use == "input":
+        return f"[[{attribute}]] on a variable in a function", f"{cure} (MSL {declared.section})"
+    if declared.use == "input":
         message = f"[[{attribute}]] on a program-scope variable that is not declared as uint3 name [[{attribute}]];"
         return message, "declare each input separately, with no word before its type except const (MSL 5.9)"
     message = f"[[{attribute}]] on a program-scope variable: metalnb supports it only on a parameter of a kernel"
@@ -146,12 +150,12 @@ def _misplaced(attribute: str, scope: str, known: Attribute) -> tuple[str, str]:
 
 def _misuse(name: str) -> tuple[str, str]:
     """Return the message and the hint for a wrong attribute."""
-    known = ATTRIBUTES.get(name)
-    if known is not None:
-        need = f"needs an argument: [[{name}(…)]]" if known.argument else f"takes no argument: [[{name}]]"
-        return f"attribute '{name}' {need}", ""
+    declared = ATTRIBUTES.get(name)
+    if declared is not None:
+        rule = f"needs an argument: [[{name}(…)]]" if declared.argument else f"takes no argument: [[{name}]]"
+        return f"attribute '{name}' {rule}", ""
     import difflib
 
-    near = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, ATTRIBUTES, n=1)
-    hint = f"did you mean [[{near[0]}]]?" if near else "see section 5.2 of the MSL specification"
+    similar = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, ATTRIBUTES, n=1)
+    hint = f"did you mean [[{similar[0]}]]?" if similar else "see section 5.2 of the MSL specification"
     return f"unknown attribute '{name}'", hint

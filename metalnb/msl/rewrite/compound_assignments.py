@@ -26,34 +26,38 @@ _ENDS = frozenset({";", ",", ")", "]", "}"})
 def compound_assignments(text: Outline) -> Iterator[Edit]:
     """Edit the compound assignments in the bodies of templates."""
     tree = text.program
-    done = -1
+    last_done = -1
     for start, stop in _bodies(tree):
-        for i in range(max(start, done + 1), stop):
+        for i in range(max(start, last_done + 1), stop):
             if tree.texts[i - 1] == "." and _COMPONENTS.fullmatch(tree.texts[i]):
                 yield from _assignment(tree, i)
             elif tree.tokens[i].kind == "word":
                 yield from _advance(tree, i)
-        done = max(done, stop)
+        last_done = max(last_done, stop)
 
 
 def _bodies(tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield where the bodies of templates start and end."""
     for template in tree.templates:
-        at = tree.find(template.closing + 1, frozenset({"{", ";"}))
-        if tree.text(at) == "{":
-            yield at, tree.close(at)
+        opening = tree.find(template.closing + 1, frozenset({"{", ";"}))
+        if tree.text(opening) == "{":
+            yield opening, tree.close(opening)
 
 
-def _assignment(tree: Tree, at: int) -> list[Edit]:
-    """Edit the assignment whose target's last component is at `at`, if there is one."""
-    if tree.text(at + 1) not in _OPERATORS or tree.text(at + 2) != "=" or tree.text(at + 3) in {"=", ""}:
+def _assignment(tree: Tree, component: int) -> list[Edit]:
+    """Edit the assignment whose target's last component is at `component`, if there is one."""
+    if (
+        tree.text(component + 1) not in _OPERATORS
+        or tree.text(component + 2) != "="
+        or tree.text(component + 3) in {"=", ""}
+    ):
         return []
-    operator, equals = tree.tokens[at + 1 : at + 3]
-    first = _object(tree, at)
-    stop = _end(tree, at + 3)
+    operator, equals = tree.tokens[component + 1 : component + 3]
+    first = _object(tree, component)
+    stop = _end(tree, component + 3)
     if equals.start != operator.end or first < 1 or tree.texts[first - 1] not in _BEFORE or stop < 0:
         return []
-    target = " ".join(tree.texts[first : at + 1])
+    target = " ".join(tree.texts[first : component + 1])
     end = tree.tokens[stop]
     return [
         Edit(operator.start, equals.end, f"= {target} {operator.text} ("),
@@ -61,14 +65,14 @@ def _assignment(tree: Tree, at: int) -> list[Edit]:
     ]
 
 
-def _advance(tree: Tree, at: int) -> list[Edit]:
-    """Edit ``a += b;`` on plain names at `at`."""
-    if tree.texts[at + 1 : at + 3] != ["+", "="]:
+def _advance(tree: Tree, start: int) -> list[Edit]:
+    """Edit ``a += b;`` on plain names at `start`."""
+    if tree.texts[start + 1 : start + 3] != ["+", "="]:
         return []
-    if tree.text(at - 1) not in {";", "{", "}"} or tree.text(at + 4) != ";":
+    if tree.text(start - 1) not in {";", "{", "}"} or tree.text(start + 4) != ";":
         return []
-    name, plus, equals, by, end = tree.tokens[at : at + 5]
-    if by.kind != "word" or plus.end != equals.start:
+    name, plus, equals, step, end = tree.tokens[start : start + 5]
+    if step.kind != "word" or plus.end != equals.start:
         return []
     return [
         Edit(name.start, name.start, "$advance("),
@@ -77,16 +81,16 @@ def _advance(tree: Tree, at: int) -> list[Edit]:
     ]
 
 
-def _object(tree: Tree, at: int) -> int:
+def _object(tree: Tree, component: int) -> int:
     """Find the first token of ``a[i].b.x``; -1 where evaluating it twice might matter."""
-    i = at
+    i = component
     while (i >= 2 and tree.texts[i - 1] in {".", "::"}) or (i >= 3 and tree.texts[i - 1] == "->"):
         i -= 2
         while i > 0 and tree.texts[i] == "]":
             opening = tree.open(i)
             inner = tree.texts[opening + 1 : i]
-            doubled = any(a == b and a in {"+", "-"} for a, b in pairwise(inner))
-            if opening < 0 or doubled or not _EFFECTS.isdisjoint(inner):
+            is_doubled = any(a == b and a in {"+", "-"} for a, b in pairwise(inner))
+            if opening < 0 or is_doubled or not _EFFECTS.isdisjoint(inner):
                 return -1
             i = opening - 1
         if tree.tokens[i].kind != "word":
@@ -102,8 +106,8 @@ def _end(tree: Tree, i: int) -> int:
         text = tree.texts[i]
         if text in _ENDS:
             return i
-        listed = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
+        list_end = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
         if text in {"(", "[", "{"} and tree.close(i) < 0:
             return -1
-        i = listed + 1 if tree.text(listed + 1) in {"(", "{", "::"} and listed > 0 else tree.after(i)
+        i = list_end + 1 if tree.text(list_end + 1) in {"(", "{", "::"} and list_end > 0 else tree.skip(i)
     return -1

@@ -45,81 +45,83 @@ _OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what precedes 
 def conditional_operands(text: Outline) -> Iterator[Edit]:
     """Edit the operands of each ``?:`` whose value is used."""
     # A macro in an `#if` is evaluated by the preprocessor, which does not know these operators.
-    asked = {t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"}
-    brain = any("bfloat" in word.lower() for word in text.words) or any(
+    preprocessor_words = {
+        t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"
+    }
+    has_bfloat = any("bfloat" in word.lower() for word in text.words) or any(
         _is_bfloat(token) for tree in text.trees for token in tree.tokens
     )
     # A header cell may contain the operators.
-    own = "operator" in text.words or any(d.tokens[0].text[:1] == '"' for d in text.directives if d.tokens)
+    has_operators = "operator" in text.words or any(d.tokens[0].text[:1] == '"' for d in text.directives if d.tokens)
     templates = _template_names(text)
     for tree in text.trees:
-        if tree.macro and tree.text(0) in asked | {""}:
+        if tree.macro and tree.text(0) in preprocessor_words | {""}:
             continue
-        closed = Counter[int]()  # edits at the same place are merged
+        closings = Counter[int]()  # edits at the same place are merged
         for question, colon in _pairs(tree):
             if _is_argument(tree, question, templates):
                 continue
-            stop = _stop(tree, colon + 1) if brain or own else -1
-            start = _start(tree, question) if brain and stop > 0 else -1
+            stop = _stop(tree, colon + 1) if has_bfloat or has_operators else -1
+            start = _start(tree, question) if has_bfloat and stop > 0 else -1
             if start >= 0:  # the complete ?: goes into a call, if tokens show its start and end
                 first = tree.tokens[start].start
                 yield Edit(first, first, "$settled(")
-                closed[tree.tokens[stop - 1].end] += 1
-            for at, end in ((question, colon), (colon, stop)):
-                if _is_literal(tree, at + 1):
+                closings[tree.tokens[stop - 1].end] += 1
+            for mark, end in ((question, colon), (colon, stop)):
+                if _is_literal(tree, mark + 1):
                     continue
-                whole = own and end > 0 and _has_operator(tree, at + 1, end)
-                place = tree.tokens[at].end
-                yield Edit(place, place, f"{_READ}(" if whole else _READ)
-                if whole:
-                    closed[tree.tokens[end - 1].end] += 1
-        yield from (Edit(place, place, ")" * n) for place, n in closed.items())
+                needs_call = has_operators and end > 0 and _has_operator(tree, mark + 1, end)
+                place = tree.tokens[mark].end
+                yield Edit(place, place, f"{_READ}(" if needs_call else _READ)
+                if needs_call:
+                    closings[tree.tokens[end - 1].end] += 1
+        yield from (Edit(place, place, ")" * n) for place, n in closings.items())
 
 
 def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield the indices of each ``?`` and its ``:``."""
-    opened: list[tuple[bool, bool, bool]] = []  # the statement has a value; the bracket holds values; it is round
+    brackets: list[tuple[bool, bool, bool]] = []  # the statement has a value; the bracket holds values; it is round
     waiting: list[tuple[int, int, bool]] = []  # for each ?: its index, its depth, whether its value is used
-    used = tree.macro
+    is_used = tree.macro
     for i, text in enumerate(tree.texts):
         if text in _CLOSING.values():
-            listed = text != "{" or (used and _holds_values(tree, i))
-            opened.append((used, listed, text == "("))
-            used = listed
+            is_list = text != "{" or (is_used and _holds_values(tree, i))
+            brackets.append((is_used, is_list, text == "("))
+            is_used = is_list
         elif text in _CLOSING:
-            listed = True
-            if opened:
-                used, listed, _ = opened.pop()
-            while waiting and waiting[-1][1] > len(opened):
+            is_list = True
+            if brackets:
+                is_used, is_list, _ = brackets.pop()
+            while waiting and waiting[-1][1] > len(brackets):
                 waiting.pop()
-            if text == "}" and not listed:
-                used = tree.macro and not opened
+            if text == "}" and not is_list:
+                is_used = tree.macro and not brackets
         elif text == ";":
-            used = bool(opened) and opened[-1][2]  # a semicolon in the head of a for loop
+            is_used = bool(brackets) and brackets[-1][2]  # a semicolon in the head of a for loop
         elif text in _VALUES:
-            used = True
+            is_used = True
         elif text == "?":
-            waiting.append((i, len(opened), used))
-        elif text == ":" and waiting and waiting[-1][1] == len(opened):
-            question, _, wanted = waiting.pop()
-            if wanted and question + 1 < i:  # GNU's `a ?: b` has no operand between
+            waiting.append((i, len(brackets), is_used))
+        elif text == ":" and waiting and waiting[-1][1] == len(brackets):
+            question, _, is_wanted = waiting.pop()
+            if is_wanted and question + 1 < i:  # GNU's `a ?: b` has no operand between
                 yield question, i
 
 
 def _holds_values(tree: Tree, brace: int) -> bool:
     """Return whether a brace in an expression opens a list of values, not the body of a lambda."""
-    before = tree.text(brace - 1)
-    typed = brace > 0 and (tree.tokens[brace - 1].kind == "word" or before == ">")
-    return before in _BEFORE_VALUES or (typed and before != "mutable" and tree.text(brace - 2) != "->")
+    previous = tree.text(brace - 1)
+    follows_type = brace > 0 and (tree.tokens[brace - 1].kind == "word" or previous == ">")
+    return previous in _BEFORE_VALUES or (follows_type and previous != "mutable" and tree.text(brace - 2) != "->")
 
 
 def _has_operator(tree: Tree, start: int, stop: int) -> bool:
     """Return whether an operator may appear between two positions, outside brackets, except before an operand."""
-    i = tree.after(start)
+    i = tree.skip(start)
     while i < stop:
         if tree.texts[i] in _OPERATORS:
             return True
-        i = tree.after(i)
+        i = tree.skip(i)
     return False
 
 
@@ -129,8 +131,8 @@ def _template_names(text: Outline) -> frozenset[str]:
     for tree in text.trees:
         for template in tree.templates:
             first = template.closing + 1
-            named = first + 1 if tree.text(first) in _NAMED_NEXT else tree.find(first, _HEAD_ENDS) - 1
-            names.add(tree.text(named))
+            name_index = first + 1 if tree.text(first) in _NAMED_NEXT else tree.find(first, _HEAD_ENDS) - 1
+            names.add(tree.text(name_index))
     return frozenset(names)
 
 
@@ -138,8 +140,8 @@ def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
     """Return whether a position is in a list of template arguments; no comparison ends before ``::`` or ``{``."""
     i = question - 1
     while i > tree.first and tree.texts[i] not in _OUTSIDE:
-        listed = tree.close(i) if tree.texts[i] == "<" else -1
-        if listed > question and (tree.texts[i - 1] in templates or tree.text(listed + 1) in {"::", "{"}):
+        list_end = tree.close(i) if tree.texts[i] == "<" else -1
+        if list_end > question and (tree.texts[i - 1] in templates or tree.text(list_end + 1) in {"::", "{"}):
             return True
         opening = tree.open(i)
         i = (opening if opening >= 0 else i) - 1
@@ -166,8 +168,8 @@ def _start(tree: Tree, question: int) -> int:
 def _compares(tree: Tree, i: int) -> bool:
     """Return whether a ``=`` is half of a comparison; a token is one character."""
     touching = [tree.texts[k] for k in (i - 1, i - 2) if k >= 0 and tree.tokens[k].end == tree.tokens[k + 1].start]
-    doubled = tree.text(i + 1) == "=" and tree.tokens[i + 1].start == tree.tokens[i].end
-    return doubled or (touching[:1] in (["="], ["!"], ["<"], [">"]) and touching[:1] != touching[1:2])
+    is_doubled = tree.text(i + 1) == "=" and tree.tokens[i + 1].start == tree.tokens[i].end
+    return is_doubled or (touching[:1] in (["="], ["!"], ["<"], [">"]) and touching[:1] != touching[1:2])
 
 
 def _stop(tree: Tree, i: int) -> int:
@@ -178,10 +180,10 @@ def _stop(tree: Tree, i: int) -> int:
         inner += (text == "?") - (text == ":")
         if inner < 0 or (text in _ENDS and text != ":"):
             return i
-        listed = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
+        list_end = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
         if text in _CLOSING.values() and tree.close(i) < 0:
             return -1
-        i = listed + 1 if tree.text(listed + 1) in {"(", "{", "::"} and listed > 0 else tree.after(i)
+        i = list_end + 1 if tree.text(list_end + 1) in {"(", "{", "::"} and list_end > 0 else tree.skip(i)
     return i if tree.macro else -1
 
 
@@ -190,11 +192,11 @@ def _is_bfloat(token: Token) -> bool:
     return token.kind == "number" and token.text[-2:] in {"bf", "BF"} and token.text[:2] not in {"0x", "0X"}
 
 
-def _is_literal(tree: Tree, at: int) -> bool:
-    """Return whether the operand at `at` is only a literal: without an address space, and perhaps a null pointer."""
-    if tree.text(at) in {"-", "+"}:
-        at += 1
-    if at >= len(tree.texts):
+def _is_literal(tree: Tree, operand: int) -> bool:
+    """Return whether the operand at `operand` is only a literal: it has no address space and may be a null pointer."""
+    if tree.text(operand) in {"-", "+"}:
+        operand += 1
+    if operand >= len(tree.texts):
         return True
-    alone = tree.text(at + 1) in _ENDS and not _is_bfloat(tree.tokens[at])
-    return alone and (tree.tokens[at].kind in {"number", "string"} or tree.texts[at] in _LITERALS)
+    is_alone = tree.text(operand + 1) in _ENDS and not _is_bfloat(tree.tokens[operand])
+    return is_alone and (tree.tokens[operand].kind in {"number", "string"} or tree.texts[operand] in _LITERALS)

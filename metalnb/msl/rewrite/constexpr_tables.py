@@ -20,15 +20,15 @@ _STATEMENTS = frozenset({"return", "case", "else", "do"})  # keywords that prece
 def constexpr_tables(text: Outline) -> Iterator[Edit]:
     """Edit each access to an element or member of a constant."""
     names: set[str] = set()
-    declared: set[int] = set()
+    declaration_starts: set[int] = set()
     for tree in text.trees:
         for i in _declarations(tree):
             names.add(tree.texts[i])
-            declared.add(tree.tokens[i].start)
+            declaration_starts.add(tree.tokens[i].start)
     for tree in text.trees:
         for i in range(tree.first, len(tree.texts) - 1):
-            known = tree.texts[i] in names and tree.tokens[i].start not in declared
-            if known and tree.texts[i + 1] in {"[", "."} and tree.text(i + 2) != "[":
+            is_constant = tree.texts[i] in names and tree.tokens[i].start not in declaration_starts
+            if is_constant and tree.texts[i + 1] in {"[", "."} and tree.text(i + 2) != "[":
                 first = _first(tree, i)
                 if _is_expression(tree, first):
                     start, end = tree.tokens[first].start, tree.tokens[i].end
@@ -41,12 +41,17 @@ def _declarations(tree: Tree) -> Iterator[int]:
     for i in range(tree.first, len(tree.texts)):
         if tree.texts[i] != "constexpr":
             continue
-        at = i + 1
-        while at < len(tree.texts) and tree.texts[at] not in _STOPS:
-            at = max(at, tree.close(at)) + 1 if tree.texts[at] == "<" else at + 1
-        is_function = tree.text(at) == "("
-        if not is_function and at - 1 > i + 1 and tree.text(at) and tree.tokens[at - 1].kind == "word":
-            yield at - 1
+        position = i + 1
+        while position < len(tree.texts) and tree.texts[position] not in _STOPS:
+            position = max(position, tree.close(position)) + 1 if tree.texts[position] == "<" else position + 1
+        is_function = tree.text(position) == "("
+        if (
+            not is_function
+            and position - 1 > i + 1
+            and tree.text(position)
+            and tree.tokens[position - 1].kind == "word"
+        ):
+            yield position - 1
 
 
 def _first(tree: Tree, i: int) -> int:

@@ -27,9 +27,9 @@ def float_literals(text: Outline) -> Iterator[Edit]:
     if any("##" in tree.texts for tree in text.macros):
         return  # `x##f` adds the suffix to a literal by itself
     for token in (t for tree in text.trees for t in tree.tokens if t.kind == "number"):
-        found = _FLOATING.fullmatch(token.text)
-        if found is None or "\n" in token.text:
+        match = _FLOATING.fullmatch(token.text)
+        if match is None or "\n" in token.text:
             continue
         # The complete literal is replaced: another pass's parenthesis at its end comes after the suffix.
-        written = f"bfloat({token.text[:-2]}f)" if found["suffix"] else f"{token.text}f"
-        yield Edit(token.start, token.end, written)
+        literal = f"bfloat({token.text[:-2]}f)" if match["suffix"] else f"{token.text}f"
+        yield Edit(token.start, token.end, literal)

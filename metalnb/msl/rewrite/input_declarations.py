@@ -25,47 +25,48 @@ _IN_A_TYPE = frozenset({"::", "<", ">"})
 
 def input_declarations(text: Outline) -> Iterator[Edit]:
     """Leave only the names of the inputs at program scope."""
-    yield from (Edit(each.start, each.end, f"struct {each.name}") for each in scope_inputs(text.program))
+    for scope_input in scope_inputs(text.program):
+        yield Edit(scope_input.start, scope_input.end, f"struct {scope_input.name}")
 
 
 def scope_inputs(tree: Tree) -> list[ScopeInput]:
     """Read the inputs that are declared at program scope, each separately: ``[const] TYPE NAME [[ATTRIBUTE]];``."""
     if INPUTS.keys().isdisjoint(tree.texts):
         return []
-    found = {tree.statement(a): a for a, _ in tree.attribute_lists() if _is_at_program_scope(tree, a)}
-    read = (_declaration(tree, start, a) for start, a in found.items())
-    return [each for each in read if each is not None]
+    lists_by_start = {tree.statement(a): a for a, _ in tree.attribute_lists() if _is_at_program_scope(tree, a)}
+    declarations = (_declaration(tree, start, a) for start, a in lists_by_start.items())
+    return [declaration for declaration in declarations if declaration is not None]
 
 
 def _is_at_program_scope(tree: Tree, i: int) -> bool:
     """Return whether a position is in no bracket except a namespace's."""
-    brace = tree.around(i)
+    brace = tree.enclosing(i)
     while brace >= 0:
         head = tree.texts[tree.statement(brace) : brace]
         if tree.texts[brace] != "{" or not ("namespace" in head or '"C"' in head):
             return False
-        brace = tree.around(brace)
+        brace = tree.enclosing(brace)
     return True
 
 
-def _declaration(tree: Tree, start: int, a: int) -> ScopeInput | None:
+def _declaration(tree: Tree, start: int, list_start: int) -> ScopeInput | None:
     """Read the declaration that begins at one position and has an attribute list at another."""
-    stop = tree.find(a, frozenset({";", "{", "=", ","}))
+    stop = tree.find(list_start, frozenset({";", "{", "=", ","}))
     if tree.text(stop) != ";":
         return None
     lists = list(tree.attribute_lists(start, stop))
-    inside = {i for first, last in lists for i in range(first, last + 1)}
-    inputs = [tree.texts[i] for i in sorted(inside) if tree.texts[i] in INPUTS]
-    words = [i for i in range(start, stop) if i not in inside]
+    attribute_positions = {i for first, last in lists for i in range(first, last + 1)}
+    inputs = [tree.texts[i] for i in sorted(attribute_positions) if tree.texts[i] in INPUTS]
+    words = [i for i in range(start, stop) if i not in attribute_positions]
     if len(inputs) != 1 or len(words) < 2 or not _NO_TYPE.isdisjoint(tree.texts[i] for i in words):
         return None
-    *kind, name = words
-    if tree.tokens[name].kind != "word" or not all(_is_of_a_type(tree, i) for i in kind):
+    *type_positions, name = words
+    if tree.tokens[name].kind != "word" or not all(_is_of_a_type(tree, i) for i in type_positions):
         return None
-    spelled = " ".join(tree.texts[i] for i in kind if tree.texts[i] != "const")
-    return ScopeInput(tree.texts[name], inputs[0], spelled, tree.tokens[start].start, tree.tokens[stop].start)
+    type_text = " ".join(tree.texts[i] for i in type_positions if tree.texts[i] != "const")
+    return ScopeInput(tree.texts[name], inputs[0], type_text, tree.tokens[start].start, tree.tokens[stop].start)
 
 
 def _is_of_a_type(tree: Tree, i: int) -> bool:
-    listed = tree.texts[i] == "," and tree.text(i + 1).isdigit()  # vec<uint, 3>
-    return tree.tokens[i].kind in {"word", "number"} or tree.texts[i] in _IN_A_TYPE or listed
+    is_argument = tree.texts[i] == "," and tree.text(i + 1).isdigit()  # vec<uint, 3>
+    return tree.tokens[i].kind in {"word", "number"} or tree.texts[i] in _IN_A_TYPE or is_argument

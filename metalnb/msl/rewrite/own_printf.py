@@ -15,28 +15,28 @@ __all__ = ["own_printf"]
 
 def own_printf(text: Outline) -> Iterator[Edit]:
     """Rename the ``printf`` that only metalnb reads."""
-    ranges = _ours(text)
+    ranges = _metalnb_ranges(text)
     for tree in text.trees if ranges else ():
         for i, token in enumerate(tree.tokens):
-            called = token.text == "printf" and tree.text(i + 1) == "(" and tree.text(i - 1) not in {".", "->", "::"}
-            if called and any(start < token.start < end for start, end in ranges):
+            is_call = token.text == "printf" and tree.text(i + 1) == "(" and tree.text(i - 1) not in {".", "->", "::"}
+            if is_call and any(start < token.start < end for start, end in ranges):
                 yield Edit(token.start, token.end, "$printf")
 
 
-def _ours(text: Outline) -> list[tuple[int, int]]:
+def _metalnb_ranges(text: Outline) -> list[tuple[int, int]]:
     """Return the ranges that are compiled only where METALNB is defined: up to their ``#else`` or ``#endif``."""
-    found, opened = [], []
+    ranges, starts = [], []
     for directive in text.directives:
         words = [t.text for t in directive.tokens]
         if directive.name in {"if", "ifdef", "ifndef"}:
-            ours = directive.name != "ifndef" and "METALNB" in words and "!" not in words
-            opened.append(directive.end if ours else -1)
-        elif directive.name in {"else", "elif"} and opened:
-            if opened[-1] >= 0:
-                found.append((opened[-1], directive.start))
-            opened[-1] = -1
-        elif directive.name == "endif" and opened:
-            start = opened.pop()
+            is_ours = directive.name != "ifndef" and "METALNB" in words and "!" not in words
+            starts.append(directive.end if is_ours else -1)
+        elif directive.name in {"else", "elif"} and starts:
+            if starts[-1] >= 0:
+                ranges.append((starts[-1], directive.start))
+            starts[-1] = -1
+        elif directive.name == "endif" and starts:
+            start = starts.pop()
             if start >= 0:
-                found.append((start, directive.start))
-    return found
+                ranges.append((start, directive.start))
+    return ranges

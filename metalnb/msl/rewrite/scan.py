@@ -22,13 +22,13 @@ from ..text.bracket_tree import Outline, Tree, outline
 from ..text.conditions import derived_constants
 from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
-from ..text.instantiations import explicit_instantiations, restated_head, template_id, written
+from ..text.instantiations import explicit_instantiations, restated_head, template_id, text_of_range
 from ..text.scanned_cell import Cell, Instantiation
 from .function_heads.parted_members import parted_names
 from .input_declarations import scope_inputs
 from .passes import PASSES
 
-__all__ = ["instantiations", "plain", "scan"]
+__all__ = ["instantiations", "normalise_text", "scan"]
 
 _NESTED = 4096
 
@@ -50,30 +50,30 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     CompileError
         For a ``host_name`` whose template is ambiguous, or template lists too deep for the parser.
     """
-    source = plain(source)
+    source = normalise_text(source)
     text = outline(source)
     for tree in text.trees:
         _check_nesting(text, tree, name)
-    included = read_includes(text.directives, headers, posixpath.dirname(name) if name in headers else "")
-    edited = [each for made in PASSES for each in made.edits(text)]
-    places = EditedText(source, [])
-    edits, refused = _refusals(places, name, [*included.edits, *edited])
+    includes = read_includes(text.directives, headers, posixpath.dirname(name) if name in headers else "")
+    pass_edits = [edit for edit_pass in PASSES for edit in edit_pass.edits(text)]
+    author_text = EditedText(source, [])
+    edits, refusals = _refusals(author_text, name, [*includes.edits, *pass_edits])
     notes = tuple(
-        _diagnostic(places, name, each.at, each.message, each.hint, "warning")
-        for each in edited
-        if isinstance(each, Omission)
+        _diagnostic(author_text, name, edit.at, edit.message, edit.hint, "warning")
+        for edit in pass_edits
+        if isinstance(edit, Omission)
     )
-    found = tuple(_instantiations(text, text.program, name))
+    instantiations_found = tuple(_instantiations(text, text.program, name))
     return Cell(
         name,
         EditedText(source, edits),
-        tuple(made for _, made in found),
-        _preprocessed(found, text),
-        tuple(included.cells),
-        frozenset(_asked_for(text)),
+        tuple(instantiation for _, instantiation in instantiations_found),
+        _needs_preprocessor(instantiations_found, text),
+        tuple(includes.cells),
+        frozenset(_tested_constants(text)),
         any(names_simdgroups(word) for word in text.words),
-        EditedText(source, included.bare).text,
-        refused,
+        EditedText(source, includes.bare).text,
+        refusals,
         notes,
         derived_constants(text),
         parted_names(text),
@@ -81,7 +81,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     )
 
 
-def plain(source: str) -> str:
+def normalise_text(source: str) -> str:
     """Return a text with line ends as in C++, and without characters that no compiler accepts."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
 
@@ -90,50 +90,50 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
     """Find the instantiations in a preprocessed text, with ``# line`` markers."""
     text = outline(expanded)
     marks = [(d.start, int(d.name)) for d in text.directives if d.name.isdigit()]
-    found = []
-    for offset, made in _instantiations(text, text.program, "cell"):
-        line, last = made.line, bisect_right(marks, (offset, len(expanded)))
+    result = []
+    for offset, instantiation in _instantiations(text, text.program, "cell"):
+        line, last = instantiation.line, bisect_right(marks, (offset, len(expanded)))
         if last:
             start, number = marks[last - 1]
             line = number + expanded.count("\n", start, offset) - 1
-        found.append(dataclasses.replace(made, line=line))
-    return tuple(found)
+        result.append(dataclasses.replace(instantiation, line=line))
+    return tuple(result)
 
 
 def _refusals(
-    text: EditedText, name: str, found: Iterable[Edit | Refusal | Omission]
+    text: EditedText, name: str, all_edits: Iterable[Edit | Refusal | Omission]
 ) -> tuple[list[Edit], dict[str, Diagnostic]]:
     """Turn refusals into diagnostics, and into edits that insert an undeclared name for each."""
     edits: list[Edit] = []
-    refused: dict[str, Diagnostic] = {}
-    for each in found:
-        if isinstance(each, Refusal):
-            mark = f"$refused_{zlib.crc32(name.encode()):08x}_{len(refused)}"
-            refused[mark] = _diagnostic(text, name, each.at, each.message, each.hint)
-            edits.append(Edit(each.start, each.end, each.form.format(mark)))
-        elif isinstance(each, Omission):
-            edits.append(Edit(each.start, each.end, each.form))
+    refusals: dict[str, Diagnostic] = {}
+    for edit in all_edits:
+        if isinstance(edit, Refusal):
+            placeholder = f"$refused_{zlib.crc32(name.encode()):08x}_{len(refusals)}"
+            refusals[placeholder] = _diagnostic(text, name, edit.at, edit.message, edit.hint)
+            edits.append(Edit(edit.start, edit.end, edit.form.format(placeholder)))
+        elif isinstance(edit, Omission):
+            edits.append(Edit(edit.start, edit.end, edit.form))
         else:
-            edits.append(each)
-    return edits, refused
+            edits.append(edit)
+    return edits, refusals
 
 
 def _diagnostic(
-    text: EditedText, name: str, at: int, message: str, hint: str = "", severity: str = "error",
+    text: EditedText, name: str, offset: int, message: str, hint: str = "", severity: str = "error",
 ) -> Diagnostic:  # fmt: skip
-    line, column = text.place(at)
+    line, column = text.place(offset)
     return Diagnostic(line, column, message, text.line(line), name, hint, severity)
 
 
-def _refuse(text: Outline, name: str, at: int, message: str, hint: str) -> NoReturn:
-    raise CompileError([_diagnostic(EditedText(text.source, []), name, at, message, hint)])
+def _refuse(text: Outline, name: str, offset: int, message: str, hint: str) -> NoReturn:
+    raise CompileError([_diagnostic(EditedText(text.source, []), name, offset, message, hint)])
 
 
 def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
     """Refuse template lists so deep that they would exhaust the parser's stack, which it does not limit."""
     depth = 0
-    for before, token in pairwise(tree.tokens):
-        if token.text == "<" and before.kind == "word":
+    for previous, token in pairwise(tree.tokens):
+        if token.text == "<" and previous.kind == "word":
             depth += 1
             if depth > _NESTED:
                 message = f"template lists are nested more than {_NESTED} deep"
@@ -142,7 +142,7 @@ def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
             depth = 0
 
 
-def _asked_for(text: Outline) -> Iterator[str]:
+def _tested_constants(text: Outline) -> Iterator[str]:
     """Yield the function constants that the text tests with ``is_function_constant_defined``."""
     for tree in text.trees:
         for i in range(tree.first, len(tree.texts) - 2):
@@ -152,23 +152,24 @@ def _asked_for(text: Outline) -> Iterator[str]:
 
 def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int, Instantiation]]:
     """Yield the explicit instantiations with a host name, each with its offset."""
-    places = EditedText(text.source, [])
-    hosted = [made for made in explicit_instantiations(tree) if made.host]
-    templates = _templates(tree) if hosted else Counter()
-    for made in hosted:
-        at = tree.tokens[made.start].start
-        found = template_id(tree, made.start + 1, made.stop)
-        restated = restated_head(tree, made)
-        function = written(text, tree, found) if found is not None else ""
-        kind = ""
+    author_text = EditedText(text.source, [])
+    named_instantiations = [instantiation for instantiation in explicit_instantiations(tree) if instantiation.host]
+    templates = _templates(tree) if named_instantiations else Counter()
+    for instantiation in named_instantiations:
+        offset = tree.tokens[instantiation.start].start
+        token_range = template_id(tree, instantiation.start + 1, instantiation.stop)
+        head = restated_head(tree, instantiation)
+        function = text_of_range(text, tree, token_range) if token_range is not None else ""
+        overload_type = ""
         base = function.partition("<")[0].split("::")[-1].strip()
-        if restated and (not function or templates[base] > 1):
-            function, kind = function or restated[0], restated[1]
+        if head and (not function or templates[base] > 1):
+            function, overload_type = function or head[0], head[1]
         if not function:
-            _refuse(text, name, at, f'host_name "{made.name}": cannot tell which template is instantiated',
-                    f'write: template [[host_name("{made.name}")]] [[kernel]] decltype(f<T>) f<T>;')  # fmt: skip
-        function = f"::{_namespace(tree, made.start)}{function}"
-        yield at, Instantiation(made.name, function, places.place(at)[0], kind)
+            host_name = f'host_name("{instantiation.name}")'
+            _refuse(text, name, offset, f'host_name "{instantiation.name}": cannot tell which template is instantiated',
+                    f"write: template [[{host_name}]] [[kernel]] decltype(f<T>) f<T>;")  # fmt: skip
+        function = f"::{_namespace(tree, instantiation.start)}{function}"
+        yield offset, Instantiation(instantiation.name, function, author_text.place(offset)[0], overload_type)
 
 
 def _templates(tree: Tree) -> Counter[str]:
@@ -180,21 +181,22 @@ def _templates(tree: Tree) -> Counter[str]:
 def _namespace(tree: Tree, i: int) -> str:
     """Return the namespaces around a position: ``a::b::``."""
     names = ""
-    i = tree.around(i, "{")
+    i = tree.enclosing(i, "{")
     while i >= 0:
         if tree.text(i - 2) == "namespace":
             names = f"{tree.texts[i - 1]}::{names}"
-        i = tree.around(i, "{")
+        i = tree.enclosing(i, "{")
     return names
 
 
-def _preprocessed(found: Sequence[tuple[int, Instantiation]], text: Outline) -> bool:
+def _needs_preprocessor(instantiations_found: Sequence[tuple[int, Instantiation]], text: Outline) -> bool:
     """Return whether the preprocessor creates or affects an instantiation, through an ``#if`` or a macro in it."""
-    if any(made.host for tree in text.macros for made in explicit_instantiations(tree)):
+    if any(instantiation.host for tree in text.macros for instantiation in explicit_instantiations(tree)):
         return True
-    if not found:
+    if not instantiations_found:
         return False
     macros = {d.tokens[0].text for d in text.directives if d.name in {"define", "undef"} and d.tokens}
-    words = {word for _, made in found for word in re.findall(r"[\w$]+", made.function)}
-    conditional = any(d.name in {"if", "ifdef", "ifndef"} for d in text.directives)
-    return conditional or not macros.isdisjoint(words) or any(not made.name for _, made in found)
+    found = [instantiation for _, instantiation in instantiations_found]
+    words = {word for instantiation in found for word in re.findall(r"[\w$]+", instantiation.function)}
+    is_conditional = any(d.name in {"if", "ifdef", "ifndef"} for d in text.directives)
+    return is_conditional or not macros.isdisjoint(words) or not all(instantiation.name for instantiation in found)

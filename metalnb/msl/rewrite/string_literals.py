@@ -40,9 +40,9 @@ def _is_argument(tree: Tree, i: int) -> bool:
 
 def _callers(tree: Tree, i: int) -> list[str]:
     """Return the words before the brackets around a position, innermost first; an empty string for none."""
-    found = []
-    i = tree.around(i)
+    words = []
+    i = tree.enclosing(i)
     while i >= 0:
-        found.append(tree.texts[i - 1] if tree.texts[i] == "(" and i and tree.tokens[i - 1].kind == "word" else "")
-        i = tree.around(i)
-    return found or [""]
+        words.append(tree.texts[i - 1] if tree.texts[i] == "(" and i and tree.tokens[i - 1].kind == "word" else "")
+        i = tree.enclosing(i)
+    return words or [""]

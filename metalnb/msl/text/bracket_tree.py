@@ -85,19 +85,19 @@ class Tree:
             self.first = self.close(1) + 1 or len(tokens) if parameters else 1
 
     def _pair(self) -> None:
-        opened: list[int] = []
+        openings: list[int] = []
         for i, text in enumerate(self.texts):
             if text in _CLOSING:
-                self._around[i] = opened[-1] if opened else -1
-                opened.append(i)
+                self._around[i] = openings[-1] if openings else -1
+                openings.append(i)
                 continue
-            if text in {")", "]", "}"} and opened:
-                if _CLOSING[self.texts[opened[-1]]] == text:
-                    start = opened.pop()
+            if text in {")", "]", "}"} and openings:
+                if _CLOSING[self.texts[openings[-1]]] == text:
+                    start = openings.pop()
                     self._partner[start], self._partner[i] = i, start
                 else:  # brackets still open here are never closed
-                    opened.clear()
-            self._around[i] = opened[-1] if opened else -1
+                    openings.clear()
+            self._around[i] = openings[-1] if openings else -1
 
     def text(self, i: int) -> str:
         """Return a token's text, or an empty string if there is no token."""
@@ -132,14 +132,14 @@ class Tree:
         """Return the position that opens the bracket closed at `i`; -1 if none."""
         return self._partner.get(i, -1) if self.text(i) in {")", "]", "}"} else -1
 
-    def around(self, i: int, bracket: str = "([{") -> int:
+    def enclosing(self, i: int, bracket: str = "([{") -> int:
         """Return where the innermost bracket of these kinds around a position opens; -1 if there is none."""
         i = self._around[i]
         while i >= 0 and self.texts[i] not in bracket:
             i = self._around[i]
         return i
 
-    def after(self, i: int) -> int:
+    def skip(self, i: int) -> int:
         """Return the position after a token or, if it opens a bracket, after the bracket's end."""
         return max(i, self._partner.get(i, -1)) + 1
 
@@ -147,7 +147,7 @@ class Tree:
         """Return the first of these tokens from `i` that is in no bracket opened since; otherwise the end."""
         count = len(self.texts) if stop is None else stop
         while i < count and self.texts[i] not in stops:
-            i = self.after(i)
+            i = self.skip(i)
         return min(i, count)
 
     def statement(self, i: int) -> int:
@@ -165,8 +165,8 @@ class Tree:
             if self.texts[i] == ",":
                 ends.append(i)
                 starts.append(i + 1)
-            listed = self.texts[i] == "<" and self.tokens[i - 1].kind == "word"
-            i = max(i, self.close(i)) + 1 if listed else self.after(i)
+            opens_list = self.texts[i] == "<" and self.tokens[i - 1].kind == "word"
+            i = max(i, self.close(i)) + 1 if opens_list else self.skip(i)
         return [(a, b) for a, b in zip(starts, [*ends, end], strict=True) if a < b]
 
     def attribute_lists(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
@@ -183,26 +183,26 @@ class Tree:
     @cached_property
     def classes(self) -> list[tuple[int, int]]:
         """The name of each class defined, and where its brace opens."""
-        found = []
+        classes = []
         for i, text in enumerate(self.texts[:-1]):
             if text in _CLASS and self.tokens[i + 1].kind == "word":
-                at = next((k for k in range(i + 2, len(self.texts)) if self.texts[k] in {"{", ";", "(", ")"}), 0)
-                if at and self.texts[at] == "{":
-                    found.append((i + 1, at))
-        return found
+                brace = next((k for k in range(i + 2, len(self.texts)) if self.texts[k] in {"{", ";", "(", ")"}), 0)
+                if brace and self.texts[brace] == "{":
+                    classes.append((i + 1, brace))
+        return classes
 
     @cached_property
     def templates(self) -> list[Template]:
         """The templates: declarations that begin with ``template <…>``."""
-        places = (i for i in range(self.first, len(self.texts) - 1) if self.texts[i] == "template")
-        found = (Template(i, i + 1, self.close(i + 1)) for i in places if self.texts[i + 1] == "<")
-        return [t for t in found if t.closing >= 0]
+        starts = (i for i in range(self.first, len(self.texts) - 1) if self.texts[i] == "template")
+        templates = (Template(i, i + 1, self.close(i + 1)) for i in starts if self.texts[i + 1] == "<")
+        return [t for t in templates if t.closing >= 0]
 
     @cached_property
     def functions(self) -> list[FunctionHead]:
         """Texts in the form of a function's head: declarations and definitions, but also some statements."""
-        found = (self._function(i) for i in range(self.first + 1, len(self.texts)) if self.texts[i] == "(")
-        return [f for f in found if f is not None]
+        heads = (self._function(i) for i in range(self.first + 1, len(self.texts)) if self.texts[i] == "(")
+        return [f for f in heads if f is not None]
 
     def _function(self, opening: int) -> FunctionHead | None:
         closing = self.close(opening)
@@ -216,11 +216,11 @@ class Tree:
                 qualifiers.append(end)
             elif self.texts[end] not in {"[", "("} or (self.texts[end] == "(" and self.texts[end - 1] != "noexcept"):
                 return None
-            end = self.after(end)
+            end = self.skip(end)
         if end >= len(self.texts):
             return None
-        own = _QUALIFIERS.issuperset(self.texts[i] for i in qualifiers)
-        return FunctionHead(name, opening, closing, end, tuple(qualifiers) if own else ())
+        are_known = _QUALIFIERS.issuperset(self.texts[i] for i in qualifiers)
+        return FunctionHead(name, opening, closing, end, tuple(qualifiers) if are_known else ())
 
     def _function_name(self, opening: int) -> int:
         """Find the name before a parameter list: a word, or ``operator`` with its operand; -1 if there is none."""

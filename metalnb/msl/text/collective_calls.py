@@ -15,22 +15,22 @@ def is_collective(text: str) -> bool:
     return any(part in text for part in _COLLECTIVE)
 
 
-def collective_functions(read: Outline) -> set[str]:
+def collective_functions(text: Outline) -> set[str]:
     """Return the names of a text's own functions and macros in which lanes may converge."""
-    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
-    for tree in read.trees:
+    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in text.macros]
+    for tree in text.trees:
         for head in tree.functions:
             brace = tree.find(head.end, frozenset({"{", ";"}))
             if tree.text(brace) == "{" and tree.texts[head.name] not in _STATEMENTS:
                 bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
     callers: dict[str, set[str]] = {name: set() for name, _ in bodies}
     for name, words in bodies:
-        for called in words & callers.keys():
-            callers[called].add(name)
-    ahead = [name for name, words in bodies if any(map(is_collective, words))]
-    found = set(ahead)
-    while ahead:
-        new = callers[ahead.pop()] - found
-        found |= new
-        ahead += new
-    return found
+        for callee in words & callers.keys():
+            callers[callee].add(name)
+    pending = [name for name, words in bodies if any(map(is_collective, words))]
+    names = set(pending)
+    while pending:
+        new_names = callers[pending.pop()] - names
+        names |= new_names
+        pending += new_names
+    return names

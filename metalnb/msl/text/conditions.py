@@ -15,7 +15,7 @@ from metalnb.dtypes import SCALARS
 from .bracket_tree import Outline
 from .tokens import tokenize
 
-__all__ = ["derived_constants", "evaluated", "expanded"]
+__all__ = ["derived_constants", "evaluate", "expand_constant"]
 
 _DEFINED = "is_function_constant_defined"
 _LONGEST = 10_000  # most characters of an expression that is evaluated
@@ -27,7 +27,7 @@ def _quotient(a: Any, b: Any) -> Any:
     return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _places(count: Any) -> int:
+def _shift_count(count: Any) -> int:
     if not 0 <= count < 64:
         raise ValueError(count)
     return int(count)
@@ -42,7 +42,7 @@ _OPERATORS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"&": lambda a, b: int(a) & int(b)},
     {"==": lambda a, b: a == b, "!=": lambda a, b: a != b},
     {"<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b, ">": lambda a, b: a > b},
-    {"<<": lambda a, b: int(a) << _places(b), ">>": lambda a, b: int(a) >> _places(b)},
+    {"<<": lambda a, b: int(a) << _shift_count(b), ">>": lambda a, b: int(a) >> _shift_count(b)},
     {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
     {"*": lambda a, b: a * b, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b)},
 )
@@ -57,30 +57,32 @@ def derived_constants(text: Outline) -> dict[str, str]:
     """Return the initialisers of a text's constants at file or namespace scope, by their names."""
     if "function_constant" not in text.words:
         return {}
-    tree, found = text.program, {}
+    tree, initialisers = text.program, {}
     for i, mark in enumerate(tree.texts):
-        if mark == "=" and tree.tokens[i - 1].kind == "word" and tree.around(i, "([") < 0:
+        if mark == "=" and tree.tokens[i - 1].kind == "word" and tree.enclosing(i, "([") < 0:
             head = tree.texts[tree.statement(i) : i]
             if "=" not in head and not {"constant", "constexpr"}.isdisjoint(head):
-                found[tree.texts[i - 1]] = " ".join(tree.texts[i + 1 : tree.find(i, frozenset({";", "{"}))])
-    return found
+                initialisers[tree.texts[i - 1]] = " ".join(tree.texts[i + 1 : tree.find(i, frozenset({";", "{"}))])
+    return initialisers
 
 
-def expanded(name: str, derived: Mapping[str, str], known: dict[str, str] | None = None) -> str:
+def expand_constant(name: str, initialisers: Mapping[str, str], expansions: dict[str, str] | None = None) -> str:
     """Return a derived constant's initialiser with the constants that it names expanded.
 
     One that becomes too long, or refers to itself, stays a name.
     """
-    known = {} if known is None else known
-    if name not in known:
-        known[name] = name
-        words = [f"( {expanded(w, derived, known)} )" if w in derived else w for w in derived[name].split(" ")]
-        text = " ".join(words)
-        known[name] = text if len(text) <= _LONGEST else name
-    return known[name]
+    expansions = {} if expansions is None else expansions
+    if name not in expansions:
+        expansions[name] = name
+        text = " ".join(
+            f"( {expand_constant(word, initialisers, expansions)} )" if word in initialisers else word
+            for word in initialisers[name].split(" ")
+        )
+        expansions[name] = text if len(text) <= _LONGEST else name
+    return expansions[name]
 
 
-def evaluated(expression: str, values: Mapping[str, Any]) -> Any:
+def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
     """Return the value of an expression of function constants.
 
     Parameters
@@ -109,30 +111,30 @@ class _Reader:
         self.words = tokens[::-1]
         self.values = values
 
-    def take(self, *wanted: str) -> str:
+    def take(self, *allowed: str) -> str:
         """Take the next token, which must be one of these, if any are named."""
-        if not self.words or (wanted and self.words[-1] not in wanted):
+        if not self.words or (allowed and self.words[-1] not in allowed):
             raise ValueError(*self.words[-1:])
         return self.words.pop()
 
     def operator(self, level: int) -> str:
         """Take an operator of a level, if one is next."""
         pair = "".join(self.words[:-3:-1])
-        found = pair if pair in _PAIRS else pair[:1]
-        if found not in _OPERATORS[level]:
+        operator = pair if pair in _PAIRS else pair[:1]
+        if operator not in _OPERATORS[level]:
             return ""
-        del self.words[-len(found) :]
-        return found
+        del self.words[-len(operator) :]
+        return operator
 
     def choice(self) -> Any:
         condition = self.binary(0)
         if self.words[-1:] != ["?"]:
             return condition
         self.take("?")
-        chosen = self.choice()
+        if_true = self.choice()
         self.take(":")
-        other = self.choice()
-        return chosen if condition else other
+        if_false = self.choice()
+        return if_true if condition else if_false
 
     def binary(self, level: int) -> Any:
         if level == len(_OPERATORS):
@@ -151,9 +153,9 @@ class _Reader:
                 kind = self.take()
                 self.take(")")
                 return _cast(kind, self.unary())
-            return self.closed()
+            return self.parenthesized()
         if word in SCALARS or word == "static_cast":
-            return _cast(self.kind(word), self.closed())
+            return _cast(self.kind(word), self.parenthesized())
         if word == _DEFINED:
             self.take("(")
             name = self.take()
@@ -170,7 +172,7 @@ class _Reader:
         self.take("(")
         return word
 
-    def closed(self) -> Any:
+    def parenthesized(self) -> Any:
         value = self.choice()
         self.take(")")
         return value

@@ -85,18 +85,18 @@ class EditedText:
         self.original = original
         self._edits: list[Edit] = []
         pieces: list[str] = []
-        at = 0
+        position = 0
         for edit in sorted(set(edits)):
-            if edit.start < at:
+            if edit.start < position:
                 continue
             self._edits.append(edit)
-            pieces += [original[at : edit.start], _keep_lines(original[edit.start : edit.end], edit.text)]
-            at = edit.end
-        self.text = "".join([*pieces, original[at:]])
+            pieces += [original[position : edit.start], _keep_lines(original[edit.start : edit.end], edit.text)]
+            position = edit.end
+        self.text = "".join([*pieces, original[position:]])
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer("\n", self.original))]
+        return [0, *(line_end.end() for line_end in re.finditer("\n", self.original))]
 
     @cached_property
     def _edited_lines(self) -> list[str]:
@@ -149,15 +149,15 @@ class EditedText:
             shift += length - (edit.end - edit.start)
         return offset - shift
 
-    def with_more(self, edits: Iterable[Edit]) -> EditedText:
+    def add_edits(self, edits: Iterable[Edit]) -> EditedText:
         """Return the text with additional edits."""
         return EditedText(self.original, [*self._edits, *edits])
 
-    def exchanged(self, edits: Iterable[Edit]) -> EditedText:
+    def replace_edits(self, edits: Iterable[Edit]) -> EditedText:
         """Return the text with edits replaced by others of the same ranges."""
-        others = {(edit.start, edit.end): edit for edit in edits}
-        kept = (edit for edit in self._edits if (edit.start, edit.end) not in others)
-        return EditedText(self.original, [*kept, *others.values()])
+        replacements = {(edit.start, edit.end): edit for edit in edits}
+        other_edits = (edit for edit in self._edits if (edit.start, edit.end) not in replacements)
+        return EditedText(self.original, [*other_edits, *replacements.values()])
 
     @cached_property
     def _shifts(self) -> list[int]:
@@ -186,10 +186,10 @@ class EditedText:
         for edit in self._edits[first:last]:
             if "\n" in self.original[edit.start : edit.end]:
                 break
-            here = edit.start - start + 1 + shift
-            if column < here:
+            edited_start = edit.start - start + 1 + shift
+            if column < edited_start:
                 break
-            if column < here + len(edit.text):  # inside inserted text: the start of what it replaced
+            if column < edited_start + len(edit.text):  # inside inserted text: the start of what it replaced
                 return edit.start - start + 1
             shift += len(edit.text) - (edit.end - edit.start)
         return max(1, column - shift)

@@ -64,37 +64,37 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str], fold
     result = Includes()
     for directive in directives:
         if directive.name not in _READERS:
-            result.edits += _probes(directive.tokens, headers)
+            result.edits += _answer_probes(directive.tokens, headers)
             continue
         words = directive.tokens
-        stray = words[-1] if words and words[-1].text == ";" else None  # public code has a semicolon there
-        written = _name(words[:-1] if stray else words)
-        name = header_cell(written, headers, folder)
-        allowed = directive.name in _INCLUDES and (name in headers or is_header(name))
-        if allowed and name in headers:
+        semicolon = words[-1] if words and words[-1].text == ";" else None  # public code has a semicolon there
+        author_name = _quoted_name(words[:-1] if semicolon else words)
+        name = header_cell(author_name, headers, folder)
+        is_allowed = directive.name in _INCLUDES and (name in headers or is_header(name))
+        if is_allowed and name in headers:
             result.cells.append(name)
         else:
             result.bare.append(Edit(directive.start, directive.end, ""))
-        if not allowed:
-            result.edits.append(_refused(directive, written, headers))
-        if allowed and name != written:
+        if not is_allowed:
+            result.edits.append(_refusal(directive, author_name, headers))
+        if is_allowed and name != author_name:
             result.edits.append(Edit(words[0].start, words[0].end, f'"{name}"'))
-        if allowed and stray:
-            result.edits.append(Edit(stray.start, stray.end, ""))
+        if is_allowed and semicolon:
+            result.edits.append(Edit(semicolon.start, semicolon.end, ""))
     return result
 
 
-def _refused(directive: Directive, name: str, headers: frozenset[str]) -> Refusal:
+def _refusal(directive: Directive, name: str, headers: frozenset[str]) -> Refusal:
     text = f"#{directive.name} {''.join(t.text for t in directive.tokens)}".strip()
     import difflib
 
-    near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
-    hint = f"did you mean {near[0]!r}? {_ALLOWED}" if near else _ALLOWED
+    similar = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
+    hint = f"did you mean {similar[0]!r}? {_ALLOWED}" if similar else _ALLOWED
     message = f"{text}: a cell cannot include files"
     return Refusal(directive.start, directive.end, directive.start, message, hint, "#error {}")
 
 
-def _name(words: list[Token]) -> str:
+def _quoted_name(words: list[Token]) -> str:
     """Return the name in ``<name>`` or ``"name"``, or an empty string for anything else."""
     if len(words) == 1 and words[0].kind == "string" and words[0].text[:1] + words[0].text[-1:] in {"<>", '""'}:
         return words[0].text[1:-1]
@@ -105,20 +105,20 @@ def header_cell(name: str, headers: frozenset[str], folder: str) -> str:
     """Return the header cell that a name with ``..`` or ``.`` refers to, or the name itself for any other."""
     if name in headers or "./" not in name:
         return name
-    near = posixpath.normpath(posixpath.join(folder, name))
-    far = posixpath.normpath(name)
-    while far.startswith("../"):  # above the cell's folder: only the header cells exist
-        far = far[3:]
-    return next((n for n in (near, far) if n in headers), name)
+    relative_name = posixpath.normpath(posixpath.join(folder, name))
+    plain_name = posixpath.normpath(name)
+    while plain_name.startswith("../"):  # above the cell's folder: only the header cells exist
+        plain_name = plain_name[3:]
+    return next((n for n in (relative_name, plain_name) if n in headers), name)
 
 
-def _probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
+def _answer_probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
     """Answer ``__has_include`` here, like an ``#include``: it must not reveal which files exist."""
     tree = Tree(tokens)
     for i, token in enumerate(tokens):
         if token.text not in _PROBES:
             continue
         end = tree.close(i + 1)
-        name = _name(tokens[i + 2 : end]) if end > i else ""
-        allowed = token.text == "__has_include" and (name in headers or is_header(name))
-        yield Edit(token.start, tokens[max(end, i)].end, "1" if allowed else "0")
+        name = _quoted_name(tokens[i + 2 : end]) if end > i else ""
+        exists = token.text == "__has_include" and (name in headers or is_header(name))
+        yield Edit(token.start, tokens[max(end, i)].end, "1" if exists else "0")

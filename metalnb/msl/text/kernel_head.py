@@ -16,7 +16,7 @@ from .bracket_tree import FunctionHead, Tree, outline
 from .edits import Edit
 from .tokens import Token
 
-__all__ = ["KernelHead", "ParameterText", "kernel_head", "kernel_heads", "without"]
+__all__ = ["KernelHead", "ParameterText", "attribute_range", "kernel_head", "kernel_heads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,36 +88,36 @@ class KernelHead:
     @cached_property
     def limits(self) -> tuple[tuple[int, int], ...]:
         """The range of ``max_total_threads_per_threadgroup(…)`` with a comma, or of the list if it has nothing else."""
-        tree, found = self._tree, []
+        tree, ranges = self._tree, []
         for a, b in tree.attribute_lists(tree.statement(self._function.opening), self._function.end):
             for i in range(a, b):
                 if tree.texts[i] == "max_total_threads_per_threadgroup":
-                    first, last = without(tree, a, b, i)
-                    found.append((tree.tokens[first].start, tree.tokens[last].end))
-        return tuple(found)
+                    first, last = attribute_range(tree, a, b, i)
+                    ranges.append((tree.tokens[first].start, tree.tokens[last].end))
+        return tuple(ranges)
 
-    def rename(self, name: str, new: str) -> Edit:
+    def rename(self, name: str, new_name: str) -> Edit:
         """Rename a parameter, in the head only."""
         token = next(p.name(name) for p in self.parameters if any(t.text == name for t in p.declarator))
-        return Edit(token.start, token.end, new)
+        return Edit(token.start, token.end, new_name)
 
-    def add(self, parameters: str, *, first: bool | None = None) -> Edit:
-        """Append parameters; `first` is true when edits remove all the existing ones."""
-        alone = not self.parameters if first is None else first
-        return Edit(self.end, self.end, f"{'' if alone else ', '}{parameters}")
+    def add(self, parameters: str, *, is_first: bool | None = None) -> Edit:
+        """Append parameters; `is_first` is true when edits remove all the existing ones."""
+        needs_no_comma = not self.parameters if is_first is None else is_first
+        return Edit(self.end, self.end, f"{'' if needs_no_comma else ', '}{parameters}")
 
     def prepend(self, statements: str) -> Edit:
         """Insert statements at the start of the body."""
-        at = self._tree.tokens[self._function.end].end
-        return Edit(at, at, statements)
+        offset = self._tree.tokens[self._function.end].end
+        return Edit(offset, offset, statements)
 
     def fits(self, signature: Signature) -> bool:
         """Return whether the head may belong to a kernel with this signature."""
-        written = [i for i in signature.inputs if not i.scoped]
-        count = signature.arity - len(signature.inputs) + len(written)
+        parameter_inputs = [i for i in signature.inputs if not i.scoped]
+        count = signature.arity - len(signature.inputs) + len(parameter_inputs)
         if len(self.parameters) != count or not all(p.declarator for p in self.parameters):
             return False
-        roles: list[Param | Input] = [*signature.params, *written]
+        roles: list[Param | Input] = [*signature.params, *parameter_inputs]
         for role in roles:
             parameter = self.parameters[role.position]
             if role.name and all(t.text != role.name for t in parameter.declarator):
@@ -155,19 +155,19 @@ def _kernel_word(tree: Tree, function: FunctionHead) -> int:
     return -1
 
 
-def without(tree: Tree, a: int, b: int, at: int) -> tuple[int, int]:
+def attribute_range(tree: Tree, opening: int, closing: int, position: int) -> tuple[int, int]:
     """Return the range to delete to remove one attribute from a list: the complete list, if it has nothing else."""
-    end = max(at, tree.close(at + 1))
-    if tree.text(at - 1) == ",":
-        return at - 1, end
-    return (at, end + 1) if tree.text(end + 1) == "," else (a, b)
+    end = max(position, tree.close(position + 1))
+    if tree.text(position - 1) == ",":
+        return position - 1, end
+    return (position, end + 1) if tree.text(end + 1) == "," else (opening, closing)
 
 
 def _parameter(tree: Tree, start: int, stop: int) -> ParameterText:
     lists = list(tree.attribute_lists(start, stop))
-    inside = {i for a, b in lists for i in range(a, b + 1)}
+    attribute_positions = {i for a, b in lists for i in range(a, b + 1)}
     return ParameterText(
-        tuple(tree.tokens[i] for i in range(start, stop) if i not in inside),
+        tuple(tree.tokens[i] for i in range(start, stop) if i not in attribute_positions),
         tuple((tree.tokens[a].start, tree.tokens[b].end) for a, b in lists),
-        frozenset(tree.texts[i] for i in inside if tree.tokens[i].kind == "word"),
+        frozenset(tree.texts[i] for i in attribute_positions if tree.tokens[i].kind == "word"),
     )

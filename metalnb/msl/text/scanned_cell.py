@@ -96,8 +96,8 @@ class Cell:
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
         line = max(1, min(line, self.edited.lines))
-        written = self.edited.edited_line(line)
-        character = len(written.encode()[: column - 1].decode(errors="ignore")) + 1
+        edited_line = self.edited.edited_line(line)
+        character = len(edited_line.encode()[: column - 1].decode(errors="ignore")) + 1
         text = self.edited.line(line)
         character = min(self.edited.original_column(line, character), len(text) + 1)
         return Diagnostic(line, character, message, text, self.name, hint, severity)

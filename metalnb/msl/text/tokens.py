@@ -66,33 +66,33 @@ def tokenize(text: str) -> Stream:
     stream = Stream()
     line: list[Token] = []  # the tokens of the current directive
     start = -1  # start of the current directive, or -1
-    fresh = True  # nothing but space on this line yet
-    at = 0
-    while found := (_whole(text, at, line) if start >= 0 else None) or _TOKEN.match(text, at):
-        at = found.end()
-        kind = found.lastgroup
+    is_at_line_start = True  # nothing but space on this line yet
+    position = 0
+    while match := (_match_unit(text, position, line) if start >= 0 else None) or _TOKEN.match(text, position):
+        position = match.end()
+        kind = match.lastgroup
         if kind == "space" or kind is None:
             continue
         if kind == "newline":
             if start >= 0:
                 _end_directive(stream, line, start)
                 line, start = [], -1
-            fresh = True
+            is_at_line_start = True
             continue
         if kind == "hash":
-            if fresh:
-                start = found.start()
+            if is_at_line_start:
+                start = match.start()
             kind = "mark"
-            if start == found.start():
-                fresh = False
+            if start == match.start():
+                is_at_line_start = False
                 continue
-        fresh = False
+        is_at_line_start = False
         if kind == "raw":  # a raw string's last group is its delimiter
             kind = "string"
-        text_of = found.group()
-        if kind == "word" and "\\" in text_of:
-            text_of = re.sub(_SPLICE, "", text_of)
-        token = Token(kind, text_of, *found.span())
+        token_text = match.group()
+        if kind == "word" and "\\" in token_text:
+            token_text = re.sub(_SPLICE, "", token_text)
+        token = Token(kind, token_text, *match.span())
         (line if start >= 0 else stream.program).append(token)
     if start >= 0:
         _end_directive(stream, line, start)
@@ -103,12 +103,12 @@ _REST = re.compile(rf"(?P<string>(?:{_SPLICE}|[^\n])+)")
 _HEADER = re.compile(r"(?P<string><[^\n>]*>)")
 
 
-def _whole(text: str, at: int, line: list[Token]) -> re.Match[str] | None:
+def _match_unit(text: str, position: int, line: list[Token]) -> re.Match[str] | None:
     """Match what the preprocessor reads as a unit in a directive: an #error's text, a header's name in brackets."""
     if [t.text for t in line] in (["error"], ["warning"], ["pragma", "mark"]):
-        return _REST.match(text, at)
+        return _REST.match(text, position)
     if line and (line[-1].text == "(" or line[0].text in {"include", "import", "pragma"}):
-        return _HEADER.match(text, at)
+        return _HEADER.match(text, position)
     return None
 
 

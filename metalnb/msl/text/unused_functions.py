@@ -60,7 +60,7 @@ class _Parts:
         The words of everything else except macros.
     macros : mapping of str to frozenset of str
         The words in each macro.
-    bold : frozenset of str
+    unbounded_macros : frozenset of str
         Macros that may be more than part of one declaration.
     pasted : mapping of str to tuple of _Pasted
         The names that each macro pastes together.
@@ -70,7 +70,7 @@ class _Parts:
     instantiations: tuple[tuple[int, int], ...]
     words: frozenset[str]
     macros: Mapping[str, frozenset[str]]
-    bold: frozenset[str]
+    unbounded_macros: frozenset[str]
     pasted: Mapping[str, tuple[_Pasted, ...]]
 
 
@@ -84,77 +84,79 @@ def without_unused(cells: Iterable[Cell], function: str) -> list[str]:
         The kernel, as the cell names it: ``::a::f<float>``.
     """
     cells = list(cells)
-    left_out = _left_out(tuple(c.edited.original for c in cells), function)
-    return [_blanked(c, ranges) for c, ranges in zip(cells, left_out, strict=True)]
+    unused_ranges = _unused_ranges(tuple(c.edited.original for c in cells), function)
+    return [_blank(c, ranges) for c, ranges in zip(cells, unused_ranges, strict=True)]
 
 
 def without_instantiations(cell: Cell) -> str:
     """Return a cell's edited text with its explicit instantiations blanked."""
-    return _blanked(cell, _parts(cell.edited.original).instantiations)
+    return _blank(cell, _parts(cell.edited.original).instantiations)
 
 
 @functools.lru_cache(64)
-def _left_out(sources: tuple[str, ...], function: str) -> list[list[tuple[int, int]]]:
+def _unused_ranges(sources: tuple[str, ...], function: str) -> list[list[tuple[int, int]]]:
     """Return the ranges in each text of the functions that a kernel does not need, and of explicit instantiations."""
-    every = [_parts(source) for source in sources]
-    seeds = {*_UNNAMED, *_WORD.findall(function)}.union(*(parts.words for parts in every))
-    for parts in every:
-        for other in every:
-            if other is not parts:  # a name in one text may be another's macro
+    texts = [_parts(source) for source in sources]
+    seeds = {*_UNNAMED, *_WORD.findall(function)}.union(*(parts.words for parts in texts))
+    for parts in texts:
+        for other_text in texts:
+            if other_text is not parts:  # a name in one text may be another's macro
                 seeds.update(
-                    f.name for f in parts.functions if f.name in other.macros or not f.head.isdisjoint(other.bold)
+                    f.name
+                    for f in parts.functions
+                    if f.name in other_text.macros or not f.head.isdisjoint(other_text.unbounded_macros)
                 )
-    reached = _reached(every, seeds)
+    needed_words = _needed_words(texts, seeds)
     return [
-        [*((f.start, f.end) for f in parts.functions if f.name not in reached), *parts.instantiations]
-        for parts in every
+        [*((f.start, f.end) for f in parts.functions if f.name not in needed_words), *parts.instantiations]
+        for parts in texts
     ]
 
 
-def _reached(every: list[_Parts], seeds: set[str]) -> set[str]:
+def _needed_words(texts: list[_Parts], seeds: set[str]) -> set[str]:
     """Return every needed word, starting from those certainly needed."""
     functions: dict[str, list[_Function]] = {}
     macros: dict[str, frozenset[str]] = {}
-    pasted: dict[str, tuple[_Pasted, ...]] = {}
-    for parts in every:
+    pasted_names: dict[str, tuple[_Pasted, ...]] = {}
+    for parts in texts:
         for f in parts.functions:
             functions.setdefault(f.name, []).append(f)
         for name, words in parts.macros.items():
             macros[name] = macros.get(name, frozenset()) | words
-            pasted[name] = (*pasted.get(name, ()), *parts.pasted[name])
-    names = functions.keys() | macros.keys()
-    reached, ahead = set(seeds), list(seeds)
+            pasted_names[name] = (*pasted_names.get(name, ()), *parts.pasted[name])
+    known_names = functions.keys() | macros.keys()
+    needed_words, pending = set(seeds), list(seeds)
 
     def reach(words: Iterable[str]) -> None:
-        new = set(words) - reached
-        reached.update(new)
-        ahead.extend(new)
+        new_words = set(words) - needed_words
+        needed_words.update(new_words)
+        pending.extend(new_words)
 
-    def paste(found: Iterable[_Pasted]) -> None:
-        for each in found:
-            reach(filter(each.may_be, names))
+    def paste(pasted_parts: Iterable[_Pasted]) -> None:
+        for name_parts in pasted_parts:
+            reach(filter(name_parts.may_be, known_names))
 
-    while ahead:
-        word = ahead.pop()
+    while pending:
+        word = pending.pop()
         reach(macros.get(word, ()))
-        paste(pasted.get(word, ()))
+        paste(pasted_names.get(word, ()))
         for f in functions.get(word, ()):
             reach(f.words)
-    return reached
+    return needed_words
 
 
-def _blanked(cell: Cell, ranges: Iterable[tuple[int, int]]) -> str:
+def _blank(cell: Cell, ranges: Iterable[tuple[int, int]]) -> str:
     """Replace parts of a cell by spaces, keeping each line and each byte's column."""
-    text, pieces, at = cell.edited.text, [], 0
+    text, pieces, position = cell.edited.text, [], 0
     for start, end in sorted(filter(None, (cell.edited.span(*r) for r in ranges))):
-        if start >= at:
-            pieces += [text[at:start], _SEEN.sub(_space, text[start:end])]
-            at = end
-    return "".join([*pieces, text[at:]])
+        if start >= position:
+            pieces += [text[position:start], _SEEN.sub(_spaces, text[start:end])]
+            position = end
+    return "".join([*pieces, text[position:]])
 
 
-def _space(found: re.Match[str]) -> str:
-    return " " * len(found[1].encode("utf-8", "surrogatepass")) if found[1] else found[0]
+def _spaces(line_part: re.Match[str]) -> str:
+    return " " * len(line_part[1].encode("utf-8", "surrogatepass")) if line_part[1] else line_part[0]
 
 
 @functools.lru_cache(64)
@@ -162,37 +164,40 @@ def _parts(source: str) -> _Parts:
     text = outline(source)
     tree = text.program
     macros: dict[str, frozenset[str]] = {}
-    pasted: dict[str, tuple[_Pasted, ...]] = {}
-    for each in text.macros:
-        name = each.text(0)
-        macros[name] = macros.get(name, frozenset()) | _words(each, each.first, len(each.texts))
-        pasted[name] = (*pasted.get(name, ()), *_pastes(each))
+    pasted_names: dict[str, tuple[_Pasted, ...]] = {}
+    for part in text.macros:
+        name = part.text(0)
+        macros[name] = macros.get(name, frozenset()) | _words(part, part.first, len(part.texts))
+        pasted_names[name] = (*pasted_names.get(name, ()), *_pasted_names(part))
     breaks = frozenset("{};")
-    ends = {each.text(0) for each in text.macros if not breaks.isdisjoint(each.texts[each.first :])}
-    bold = frozenset(name for name, words in macros.items() if name in ends or not words.isdisjoint(macros))
-    functions, inside = [], bytearray(len(tree.texts))
+    ends_declarations = {part.text(0) for part in text.macros if not breaks.isdisjoint(part.texts[part.first :])}
+    unbounded = frozenset(
+        name for name, words in macros.items() if name in ends_declarations or not words.isdisjoint(macros)
+    )
+    functions, is_removed = [], bytearray(len(tree.texts))
     for f in tree.functions:
-        if _stands_alone(text, tree, f, macros.keys(), bold):
+        if _is_removable(text, tree, f, macros.keys(), unbounded):
             first, last = tree.statement(f.name), tree.close(f.end)
             start, end = tree.tokens[first].start, tree.tokens[last].end
             head, words = _words(tree, first, f.name), _words(tree, first, last)
             functions.append(_Function(tree.texts[f.name], start, end, head, words))
-            inside[first : last + 1] = b"\1" * (last + 1 - first)
-    made = []
-    for each in text.trees:
-        for first, last in _instantiations(text, each):
-            made.append((each.tokens[first].start, each.tokens[last].end))
-            if each is tree:
-                inside[first : last + 1] = b"\1" * (last + 1 - first)
-    rest = (t.text for t, left_out in zip(tree.tokens, inside, strict=True) if t.kind == "word" and not left_out)
-    return _Parts(tuple(functions), tuple(made), frozenset(rest), macros, bold, pasted)
+            is_removed[first : last + 1] = b"\1" * (last + 1 - first)
+    instantiations = []
+    for part in text.trees:
+        for first, last in _instantiations(text, part):
+            instantiations.append((part.tokens[first].start, part.tokens[last].end))
+            if part is tree:
+                is_removed[first : last + 1] = b"\1" * (last + 1 - first)
+    other_tokens = (t for t, removed in zip(tree.tokens, is_removed, strict=True) if not removed)
+    other_words = frozenset(t.text for t in other_tokens if t.kind == "word")
+    return _Parts(tuple(functions), tuple(instantiations), other_words, macros, unbounded, pasted_names)
 
 
 def _words(tree: Tree, first: int, last: int) -> frozenset[str]:
     return frozenset(t.text for t in tree.tokens[first:last] if t.kind == "word")
 
 
-def _pastes(macro: Tree) -> Iterator[_Pasted]:
+def _pasted_names(macro: Tree) -> Iterator[_Pasted]:
     """Yield the names that a macro makes with ``##``."""
     parameters = {t.text for t in macro.tokens[1 : macro.first] if t.kind == "word"} | {"__VA_ARGS__"}
     i = macro.first
@@ -208,56 +213,57 @@ def _pastes(macro: Tree) -> Iterator[_Pasted]:
 
 def _instantiations(text: Outline, tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield the first and last token of each explicit instantiation of a kernel, without the semicolon."""
-    for made in explicit_instantiations(tree):
-        named = template_id(tree, made.start + 1, made.stop) or "decltype" in tree.texts[made.start : made.stop]
-        if not made.host or tree.text(made.stop) == "{" or not named:
+    for instantiation in explicit_instantiations(tree):
+        start, stop = instantiation.start, instantiation.stop
+        has_name = template_id(tree, start + 1, stop) or "decltype" in tree.texts[start:stop]
+        if not instantiation.host or tree.text(stop) == "{" or not has_name:
             continue
-        if tree.macro or not _directives(text, tree.tokens[made.start].start, tree.tokens[made.stop - 1].end):
-            yield made.start, made.stop - 1
+        if tree.macro or not _directives(text, tree.tokens[start].start, tree.tokens[stop - 1].end):
+            yield start, stop - 1
 
 
 def _directives(text: Outline, start: int, end: int) -> list[str]:
-    first, last = (bisect_left(text.directives, at, key=lambda d: d.start) for at in (start, end))
+    first, last = (bisect_left(text.directives, offset, key=lambda d: d.start) for offset in (start, end))
     return [d.name for d in text.directives[first:last]]
 
 
-def _stands_alone(
-    text: Outline, tree: Tree, f: FunctionHead, macros: Iterable[str], bold: frozenset[str],
+def _is_removable(
+    text: Outline, tree: Tree, f: FunctionHead, macros: Iterable[str], unbounded: frozenset[str],
 ) -> bool:  # fmt: skip
     """Return whether a function's definition can be removed without changing the rest of the text."""
     name = tree.texts[f.name]
     if tree.texts[f.end] != "{" or tree.close(f.end) < 0 or name == "operator" or name in macros:
         return False
-    if not _is_at_file_level(tree, f.name) or not _has_plain_head(tree, f, bold):
+    if not _is_at_file_level(tree, f.name) or not _has_plain_head(tree, f, unbounded):
         return False
-    inside = _directives(text, tree.tokens[tree.statement(f.name)].start, tree.tokens[tree.close(f.end)].end)
-    conditions = sum(d.startswith("if") for d in inside) == inside.count("endif")
-    return conditions and {"define", "undef", "include", "import"}.isdisjoint(inside)
+    directives = _directives(text, tree.tokens[tree.statement(f.name)].start, tree.tokens[tree.close(f.end)].end)
+    is_balanced = sum(d.startswith("if") for d in directives) == directives.count("endif")
+    return is_balanced and {"define", "undef", "include", "import"}.isdisjoint(directives)
 
 
 def _is_at_file_level(tree: Tree, i: int) -> bool:
     """Return whether a position is in no bracket except a namespace's."""
-    brace = tree.around(i)
+    brace = tree.enclosing(i)
     while brace >= 0:
-        before = brace - 1
-        while before >= 0 and (tree.tokens[before].kind == "word" or tree.texts[before] == "::"):
-            if tree.texts[before] == "namespace":
+        position = brace - 1
+        while position >= 0 and (tree.tokens[position].kind == "word" or tree.texts[position] == "::"):
+            if tree.texts[position] == "namespace":
                 break
-            before -= 1
-        if tree.text(before) != "namespace":
+            position -= 1
+        if tree.text(position) != "namespace":
             return False
-        brace = tree.around(brace)
+        brace = tree.enclosing(brace)
     return True
 
 
-def _has_plain_head(tree: Tree, f: FunctionHead, bold: frozenset[str]) -> bool:
+def _has_plain_head(tree: Tree, f: FunctionHead, unbounded: frozenset[str]) -> bool:
     """Return whether only a template's parameters, attributes and a type precede a function's name."""
     has_type, i = False, tree.statement(f.name)
     while i < f.name:
         text, stop = tree.texts[i], -1
         if text == "<" or (text == "[" == tree.text(i + 1)) or (text == "(" and tree.texts[i - 1] in _WITH_ARGUMENTS):
             stop = tree.close(i)
-        elif tree.tokens[i].kind == "word" and text not in bold:
+        elif tree.tokens[i].kind == "word" and text not in unbounded:
             has_type = has_type or text not in _NO_TYPES
             stop = i
         elif text in {"::", "*", "&"}:

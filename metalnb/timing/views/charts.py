@@ -38,7 +38,7 @@ def plot_timing(timing: Timing, ax: Any = None) -> Any:
     return ax
 
 
-def roofline_figure(found: Roofline) -> Any:
+def roofline_figure(roofline: Roofline) -> Any:
     """Draw roofs and numbered points; both axes are logarithmic."""
     from matplotlib.figure import Figure
 
@@ -46,24 +46,25 @@ def roofline_figure(found: Roofline) -> Any:
     figure.patch.set_alpha(0)
     ax = figure.subplots()
     ax.patch.set_alpha(0)
-    points = {n: t for n, t in enumerate(found.timings, 1) if t.intensity and t.throughput}
-    slopes = {t.ceiling: t.limit for t in points.values() if t.limit} or {"triad": found.limits.triad}
-    x, y = _extent(found, list(points.values()), list(slopes.values()))
-    across = np.geomspace(*x, 400)
+    points = {n: t for n, t in enumerate(roofline.timings, 1) if t.intensity and t.throughput}
+    slopes = {t.ceiling: t.limit for t in points.values() if t.limit} or {"triad": roofline.limits.triad}
+    x, y = _extent(roofline, list(points.values()), list(slopes.values()))
+    intensities = np.geomspace(*x, 400)
     for style, (name, slope) in zip(_STYLES, slopes.items(), strict=False):
-        label = f"{name} {rate(slope, 'B/s')}, fma {rate(found.limits.flops, 'FLOP/s')}"
-        ax.plot(across, np.minimum(slope * across, found.limits.flops), style, color=_ROOF, linewidth=1.8, label=label)
-    if found.limits.nominal:
-        slope, peak = found.limits.nominal
+        label = f"{name} {rate(slope, 'B/s')}, fma {rate(roofline.limits.flops, 'FLOP/s')}"
+        rates = np.minimum(slope * intensities, roofline.limits.flops)
+        ax.plot(intensities, rates, style, color=_ROOF, linewidth=1.8, label=label)
+    if roofline.limits.nominal:
+        slope, peak = roofline.limits.nominal
         label = f"nominal {rate(slope, 'B/s')}, {rate(peak, 'FLOP/s')}"
-        ax.plot(across, np.minimum(slope * across, peak), "--", color=_INK, alpha=0.6, label=label)
-    placed: list[Pair] = []
+        ax.plot(intensities, np.minimum(slope * intensities, peak), "--", color=_INK, alpha=0.6, label=label)
+    drawn_places: list[Pair] = []
     for number, t in points.items():
         place = (t.intensity or 0.0, t.throughput or 0.0)
         (dot,) = ax.plot(*([v] for v in place), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
         dot.set_gid(f"{_DOT}{number}")
-        _number(ax, number, place, [p for p in placed if _near(p, place)])
-        placed.append(place)
+        _number(ax, number, place, [p for p in drawn_places if _overlaps(p, place)])
+        drawn_places.append(place)
     _dress(ax, x, y)
     return figure
 
@@ -72,27 +73,28 @@ _STYLES = ("-", "-.", ":", (0, (6, 1)), (0, (1, 2)))
 Pair = tuple[float, float]
 
 
-def _near(one: Pair, other: Pair) -> bool:
+def _overlaps(first: Pair, second: Pair) -> bool:
     """Return whether two points' dots overlap, so that the number on one would cover the other's."""
-    return all(abs(np.log10(a / b)) < _DOT_WIDE for a, b in zip(one, other, strict=True))
+    return all(abs(np.log10(a / b)) < _DOT_WIDE for a, b in zip(first, second, strict=True))
 
 
-def _number(ax: Any, number: int, place: Pair, below: list[Pair]) -> None:
+def _number(ax: Any, number: int, place: Pair, overlapped: list[Pair]) -> None:
     """Write a point's number on its dot, or next to it if the dot overlaps others."""
     style = {"va": "center_baseline", "size": 9, "weight": "bold", "textcoords": "offset points"}
-    if below:
-        ax.annotate(str(number), place, (_BESIDE * len(below), 0), color=_INK, ha="center", **style)
+    if overlapped:
+        ax.annotate(str(number), place, (_BESIDE * len(overlapped), 0), color=_INK, ha="center", **style)
     else:
         ax.annotate(str(number), place, (0, 0), color="white", ha="center", **style)
 
 
-def _extent(found: Roofline, points: list[Timing], slopes: list[float]) -> tuple[Pair, Pair]:
+def _extent(roofline: Roofline, points: list[Timing], slopes: list[float]) -> tuple[Pair, Pair]:
     """Return the range of the axes: the points, and the ridge points of the roofs."""
-    at = [(t.intensity or 1.0, t.throughput or 1.0) for t in points]
-    ridge = found.limits.flops / min(slopes)
-    left, right = min([p[0] for p in at] + [ridge / 30]) / _MARGIN, max([p[0] for p in at] + [ridge]) * _MARGIN
-    top = max([p[1] for p in at] + [found.limits.flops, *(found.limits.nominal or ())[1:]])
-    return (left, right), (min([p[1] for p in at] + [left * min(slopes)]) / 2, 2 * top)
+    coordinates = [(t.intensity or 1.0, t.throughput or 1.0) for t in points]
+    ridge = roofline.limits.flops / min(slopes)
+    left = min([p[0] for p in coordinates] + [ridge / 30]) / _MARGIN
+    right = max([p[0] for p in coordinates] + [ridge]) * _MARGIN
+    top = max([p[1] for p in coordinates] + [roofline.limits.flops, *(roofline.limits.nominal or ())[1:]])
+    return (left, right), (min([p[1] for p in coordinates] + [left * min(slopes)]) / 2, 2 * top)
 
 
 def _dress(ax: Any, x: Pair, y: Pair) -> None:
@@ -110,10 +112,10 @@ def _dress(ax: Any, x: Pair, y: Pair) -> None:
               markerscale=0.6)  # fmt: skip
 
 
-def roofline_png(found: Roofline) -> bytes:
+def roofline_png(roofline: Roofline) -> bytes:
     """Return a roofline as a PNG, on white: its greys suit a light page."""
     file = io.BytesIO()
-    roofline_figure(found).savefig(file, format="png", dpi=144, facecolor="white")
+    roofline_figure(roofline).savefig(file, format="png", dpi=144, facecolor="white")
     return file.getvalue()
 
 
@@ -133,6 +135,6 @@ def svg(figure: Any, names: Mapping[str, str] | None = None) -> str:
     return text[text.index("<svg") :].replace(_INK, "currentColor")
 
 
-def roofline_names(found: Roofline) -> dict[str, str]:
+def roofline_names(roofline: Roofline) -> dict[str, str]:
     """Return a description of each point of a roofline, by its ``gid``."""
-    return {f"{_DOT}{n}": sentence for n, sentence in enumerate(found.sentences, 1)}
+    return {f"{_DOT}{n}": sentence for n, sentence in enumerate(roofline.sentences, 1)}

@@ -18,15 +18,15 @@ from ..roofline import Roofline
 from ..units import percent, seconds
 from .charts import roofline_figure, roofline_names, svg
 from .plain_text import (
-    against,
-    certainty,
-    columns,
-    compared,
+    bandwidth_text,
+    certainty_text,
+    column_headings,
+    comparison_rows,
     figures,
     limits_rows,
     limits_warnings,
-    outcome,
-    ranked,
+    outcome_text,
+    rank,
     rows,
 )  # fmt: skip
 from .strip_plots import STRIPS, StripScale
@@ -60,20 +60,20 @@ def timing_html(timing: Timing) -> str:
         f'<b class="metalnb-time">{seconds(timing.median)}</b> '
         f'<span class="metalnb-doc">{escape("; ".join(figures(timing)))}</span></div>'
     )
-    shown = bar(timing.share, against(timing)) if timing.share is not None else ""
-    said = bottleneck(timing).sentence
-    verdict = f'<div class="metalnb-verdict">{escape(said)}</div>' if said else ""
-    warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in timing.warnings)
+    share_bar = bar(timing.share, bandwidth_text(timing)) if timing.share is not None else ""
+    sentence = bottleneck(timing).sentence
+    verdict = f'<div class="metalnb-verdict">{escape(sentence)}</div>' if sentence else ""
+    warnings = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in timing.warnings)
     notes = "".join(note(label, escape(value)) for label, value in rows(timing))
-    return framed(f'{head}{shown}{verdict}<div class="metalnb-notes">{warned}{notes}</div>', _CSS)
+    return framed(f'{head}{share_bar}{verdict}<div class="metalnb-notes">{warnings}{notes}</div>', _CSS)
 
 
 def bar(share: float, text: str) -> str:
     """Draw a part of a limit as a bar, with the same in words under it."""
     width = min(100.0, max(0.0, 100 * share))
-    drawn = f'<div style="width:{width:.1f}%"></div>'
+    fill = f'<div style="width:{width:.1f}%"></div>'
     return (
-        f'<div class="metalnb-bar" role="img" aria-label="{percent(share)}">{drawn}</div>'
+        f'<div class="metalnb-bar" role="img" aria-label="{percent(share)}">{fill}</div>'
         f'<div class="metalnb-against">{escape(text)}</div>'
     )
 
@@ -88,25 +88,25 @@ def limits_html(limits: Limits) -> str:
     body = "".join(_row(limits, name, measured, nominal, top) for name, measured, nominal in limits_rows(limits))
     columns = "<tr><th>limit</th><th>measured</th><th>nominal</th></tr>"
     table = f"<table><thead>{columns}</thead><tbody>{body}</tbody></table>"
-    when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}"
-    warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
-    known = "" if limits.chip is None else note("the GPU", escape(str(limits.chip)))
-    notes = f"{warned}{known}{note('measured', escape(when))}"
+    origin = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}"
+    warnings = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
+    chip_note = "" if limits.chip is None else note("the GPU", escape(str(limits.chip)))
+    notes = f"{warnings}{chip_note}{note('measured', escape(origin))}"
     return framed(f'{head}{table}<div class="metalnb-notes metalnb-wrapped">{notes}</div>', _CSS)
 
 
 def _row(limits: Limits, name: str, measured: str, nominal: str, top: float) -> str:
-    drawn = _small_bar(getattr(limits, name) / top, 160) if name != "flops" else ""
+    measured_bar = _small_bar(getattr(limits, name) / top, 160) if name != "flops" else ""
     return (
         f"<tr><td><code>{name}</code> {_MEANING[name]}</td>"
-        f'<td><div class="metalnb-measured"><span>{escape(measured)}</span>{drawn}</div></td>'
+        f'<td><div class="metalnb-measured"><span>{escape(measured)}</span>{measured_bar}</div></td>'
         f"<td>{escape(nominal) or '–'}</td></tr>"
     )
 
 
 def _small_bar(part: float, pixels: int) -> str:
-    full = f'<div style="width:{100 * part:.0f}%"></div>'
-    return f'<div class="metalnb-bar" style="width:{pixels}px;margin:0">{full}</div>'
+    fill = f'<div style="width:{100 * part:.0f}%"></div>'
+    return f'<div class="metalnb-bar" style="width:{pixels}px;margin:0">{fill}</div>'
 
 
 _MEANING = {
@@ -119,42 +119,45 @@ _MEANING = {
 }
 
 
-def comparison_html(found: Comparison) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """Render a comparison for a notebook: below each other the times of each, a dot for a round."""
-    head = f'<div class="metalnb-head"><b>{escape(outcome(found))}</b></div>'
-    numbers = "".join(f'<th class="metalnb-number">{column}</th>' for column in columns(found))
-    scale = StripScale.of(found.seconds)
+    head = f'<div class="metalnb-head"><b>{escape(outcome_text(comparison))}</b></div>'
+    numbers = "".join(f'<th class="metalnb-number">{column}</th>' for column in column_headings(comparison))
+    scale = StripScale.of(comparison.seconds)
     low, high = (seconds(value) for value in scale.ends)
     ends = f'<span class="metalnb-strip-ends" data-low="{low}" data-high="{high}"></span>'
-    shown = dict(enumerate(compared(found)))
-    ratios = any(said for _, _, said in shown.values())
+    by_index = dict(enumerate(comparison_rows(comparison)))
+    ratios = any(ratio for _, _, ratio in by_index.values())
     last = "<th></th>" if ratios else ""
     top = f'<tr><th></th>{numbers}<th>{ends}<span class="metalnb-spare">p20 to p80</span></th>{last}</tr>'
     body = "".join(
-        _compared_row(scale, found.seconds[i], *shown[i], best=i == found.place, ratios=ratios) for i in ranked(found)
+        _comparison_row(scale, comparison.seconds[i], *by_index[i], best=i == comparison.place, ratios=ratios)
+        for i in rank(comparison)
     )
-    notes = note("confidence", escape(certainty(found))) + note("on", escape(f"{found.engine} · {found.device}"))
+    device = f"{comparison.engine} · {comparison.device}"
+    notes = note("confidence", escape(certainty_text(comparison))) + note("on", escape(device))
     table = f"<table><thead>{top}</thead><tbody>{body}</tbody></table>"
     return framed(f'{head}{table}<div class="metalnb-notes metalnb-wrapped">{notes}</div>', _CSS)
 
 
-def _compared_row(
-    scale: StripScale, taken: Sequence[float], name: str, cells: Sequence[str], said: str, *, best: bool, ratios: bool
-) -> str:
-    shown = f"<b>{wrapping(name)}</b>" if best else wrapping(name)
+def _comparison_row(
+    scale: StripScale, times: Sequence[float], name: str, cells: Sequence[str], ratio_text: str, *, best: bool,
+    ratios: bool,
+) -> str:  # fmt: skip
+    label = f"<b>{wrapping(name)}</b>" if best else wrapping(name)
     numbers = "".join(f'<td class="metalnb-number">{escape(cell)}</td>' for cell in cells)
-    ratio = " ".join(f'<span class="metalnb-phrase">{escape(part)}</span>' for part in re.split(r" (?=\()", said))
-    low, high = (seconds(float(value)) for value in np.quantile(taken, (0.2, 0.8)))
-    strip = f'{scale.strip(taken)}<span class="metalnb-spare">{low} to {high}</span>'
+    ratio = " ".join(f'<span class="metalnb-phrase">{escape(part)}</span>' for part in re.split(r" (?=\()", ratio_text))
+    low, high = (seconds(float(value)) for value in np.quantile(times, (0.2, 0.8)))
+    strip = f'{scale.strip(times)}<span class="metalnb-spare">{low} to {high}</span>'
     last = f"<td>{ratio}</td>" if ratios else ""
-    return f"<tr><td><code>{shown}</code></td>{numbers}<td>{strip}</td>{last}</tr>"
+    return f"<tr><td><code>{label}</code></td>{numbers}<td>{strip}</td>{last}</tr>"
 
 
-def roofline_html(found: Roofline) -> str:
+def roofline_html(roofline: Roofline) -> str:
     """Render a roofline for a notebook: the chart, and its sentences under it."""
-    device = f'<span class="metalnb-doc">{escape(found.limits.device)}</span>'
+    device = f'<span class="metalnb-doc">{escape(roofline.limits.device)}</span>'
     head = f'<div class="metalnb-head"><b>roofline</b> {device}</div>'
-    said = "".join(f"<div>{escape(sentence)}</div>" for sentence in found.sentences)
-    when = note("limits measured", escape(found.limits.date[:16].replace("T", " ")))
-    shown = f'<div class="metalnb-drawing">{svg(roofline_figure(found), roofline_names(found))}</div>'
-    return framed(f'{head}{shown}<div class="metalnb-notes">{said}{when}</div>', _CSS)
+    sentences = "".join(f"<div>{escape(sentence)}</div>" for sentence in roofline.sentences)
+    date_note = note("limits measured", escape(roofline.limits.date[:16].replace("T", " ")))
+    drawing = f'<div class="metalnb-drawing">{svg(roofline_figure(roofline), roofline_names(roofline))}</div>'
+    return framed(f'{head}{drawing}<div class="metalnb-notes">{sentences}{date_note}</div>', _CSS)

@@ -13,8 +13,8 @@ from ..roofline import Roofline
 from ..units import percent, rate, seconds, threads, times
 
 __all__ = [
-    "against", "certainty", "columns", "compared", "comparison_text", "figures", "limits_rows", "limits_text",
-    "limits_warnings", "outcome", "ranked", "roofline_text", "rows", "timing_text",
+    "bandwidth_text", "certainty_text", "column_headings", "comparison_rows", "comparison_text", "figures",
+    "limits_rows", "limits_text", "limits_warnings", "outcome_text", "rank", "roofline_text", "rows", "timing_text",
 ]  # fmt: skip
 
 _WIDTH = 30
@@ -24,22 +24,22 @@ def timing_text(timing: Timing) -> str:
     """Render a timing for a terminal."""
     lines = [f"{timing.kernel}: {seconds(timing.median)}  ({'; '.join(figures(timing))})"]
     if timing.share is not None and timing.limit:
-        lines.append(f"  {_bar(timing.share)}  {against(timing)}")
+        lines.append(f"  {_bar(timing.share)}  {bandwidth_text(timing)}")
     lines += [f"  {label}: {value}" for label, value in rows(timing)]
-    said = bottleneck(timing).sentence
-    lines += [f"  {said}"] if said else []
+    sentence = bottleneck(timing).sentence
+    lines += [f"  {sentence}"] if sentence else []
     return "\n".join([*lines, *(f"  note: {w}" for w in timing.warnings)])
 
 
 def figures(timing: Timing) -> list[str]:
     """Return the figures shown beside the median."""
     count = len(timing.seconds)
-    of = f"{count} batches of {timing.batch:,}" if timing.batch > 1 else f"{count} runs"
+    sample_text = f"{count} batches of {timing.batch:,}" if timing.batch > 1 else f"{count} runs"
     spread = f"p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}, best {seconds(timing.best)}"
-    return [f"median of {of}, {timing.clock} clock", spread]
+    return [f"median of {sample_text}, {timing.clock} clock", spread]
 
 
-def against(timing: Timing) -> str:
+def bandwidth_text(timing: Timing) -> str:
     """Return the bandwidth and its share of the limit, in words."""
     if timing.bandwidth is None or timing.share is None or not timing.limit:
         return ""
@@ -49,27 +49,27 @@ def against(timing: Timing) -> str:
 
 def rows(timing: Timing) -> list[tuple[str, str]]:
     """Return the other figures, each with its label."""
-    found = []
+    result = []
     if timing.bandwidth is not None and timing.share is None:
-        found.append(("bandwidth", rate(timing.bandwidth, "B/s")))
+        result.append(("bandwidth", rate(timing.bandwidth, "B/s")))
     if timing.throughput is not None and timing.peak:
         share = f"{percent(timing.throughput / timing.peak)} of {rate(timing.peak, 'FLOP/s')}"
-        found.append(("arithmetic", f"{rate(timing.throughput, 'FLOP/s')}, {share}"))
-    found += [("on a GPU", said) for said in timing.counted]
+        result.append(("arithmetic", f"{rate(timing.throughput, 'FLOP/s')}, {share}"))
+    result += [("on a GPU", finding) for finding in timing.counted]
     if timing.cold is not None:
-        found.append(("with cold caches", seconds(timing.cold)))
-    found.append(("an empty dispatch", seconds(timing.empty)))
+        result.append(("with cold caches", seconds(timing.cold)))
+    result.append(("an empty dispatch", seconds(timing.empty)))
     if timing.grid:
-        found.append(("grid", f"{threads(timing.grid)}, threadgroup {threads(timing.threadgroup)}"))
+        result.append(("grid", f"{threads(timing.grid)}, threadgroup {threads(timing.threadgroup)}"))
     if timing.arguments:
-        found.append(("arguments", ", ".join(f"{name} {value}" for name, value in timing.arguments.items())))
-    found.append(("on", f"{timing.engine} · {timing.device}"))
-    return found
+        result.append(("arguments", ", ".join(f"{name} {value}" for name, value in timing.arguments.items())))
+    result.append(("on", f"{timing.engine} · {timing.device}"))
+    return result
 
 
 def _bar(share: float) -> str:
-    full = min(_WIDTH, round(_WIDTH * share))
-    return "█" * full + "░" * (_WIDTH - full)
+    cells = min(_WIDTH, round(_WIDTH * share))
+    return "█" * cells + "░" * (_WIDTH - cells)
 
 
 def limits_rows(limits: Limits) -> list[tuple[str, str, str]]:
@@ -91,94 +91,96 @@ def limits_text(limits: Limits) -> str:
     if limits.chip is not None:
         lines.append(f"  the GPU: {limits.chip}")
     lines.append(f"  measured {limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}")
-    return "\n".join([*lines, *(f"  note: {said}" for said in limits_warnings(limits))])
+    return "\n".join([*lines, *(f"  note: {warning}" for warning in limits_warnings(limits))])
 
 
 def limits_warnings(limits: Limits) -> list[str]:
     """Return notes for a reader of the limits."""
     if limits.state == "quiet":
         return []
-    why = {
+    reason = {
         "unsteady": f"their rates lay {percent(limits.spread)} apart from round to round",
     }.get(limits.state, f"other programs used {percent(limits.others)} of the processors meanwhile")
-    kept = "" if limits.sure else " (not kept)"
-    return [f"{why}: measure again with mnb.limits(again=True){kept}"]
+    suffix = "" if limits.sure else " (not kept)"
+    return [f"{reason}: measure again with mnb.limits(again=True){suffix}"]
 
 
-def roofline_text(found: Roofline) -> str:
+def roofline_text(roofline: Roofline) -> str:
     """Render a roofline for a terminal: the limits, and a sentence for each kernel."""
-    return "\n".join([limits_text(found.limits), *found.sentences])
+    return "\n".join([limits_text(roofline.limits), *roofline.sentences])
 
 
-def comparison_text(found: Comparison) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """Render a comparison for a terminal."""
-    table = [(name, *times, said) for name, times, said in compared(found)]
+    table = [(name, *times, ratio) for name, times, ratio in comparison_rows(comparison)]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    lines = [outcome(found)]
+    lines = [outcome_text(comparison)]
     for name, *rest in table:
         cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:-1], strict=False))]
         lines.append("  " + "  ".join([*cells, rest[-1]]).rstrip())
-    clocks = [f"  times: {', then '.join(columns(found))}"] if any(found.own) else []
-    return "\n".join([*lines, *clocks, f"  {certainty(found)}", f"  on {found.engine} · {found.device}"])
+    clocks = [f"  times: {', then '.join(column_headings(comparison))}"] if any(comparison.own) else []
+    device = f"  on {comparison.engine} · {comparison.device}"
+    return "\n".join([*lines, *clocks, f"  {certainty_text(comparison)}", device])
 
 
-def outcome(found: Comparison) -> str:
+def outcome_text(comparison: Comparison) -> str:
     """Return which is the fastest, and by how much, in words."""
-    names, place = found.names, found.place
+    names, place = comparison.names, comparison.place
     if place is None:
-        tied = [names[i] for i in found.tied]
-        rest = "; slower: " + ", ".join(names[i] for i in ranked(found) if i not in found.tied)
-        said = f"{', '.join(tied[:-1])} and {tied[-1]}: no difference beyond noise"
-        return said + (rest if len(tied) < len(names) else "")
-    second = ranked(found)[1]
-    ratio, low, high = found.lead(second)
-    by = f"{times(ratio)} as fast as {names[second]} ({times(low)[:-2]} to {times(high)[:-2]})"
-    return f"{names[place]} is {by}" if len(names) == 2 else f"{names[place]} is the fastest: {by}"
+        tied_names = [names[i] for i in comparison.tied]
+        rest = "; slower: " + ", ".join(names[i] for i in rank(comparison) if i not in comparison.tied)
+        text = f"{', '.join(tied_names[:-1])} and {tied_names[-1]}: no difference beyond noise"
+        return text + (rest if len(tied_names) < len(names) else "")
+    second = rank(comparison)[1]
+    ratio, low, high = comparison.lead(second)
+    gain_text = f"{times(ratio)} as fast as {names[second]} ({times(low)[:-2]} to {times(high)[:-2]})"
+    return f"{names[place]} is {gain_text}" if len(names) == 2 else f"{names[place]} is the fastest: {gain_text}"
 
 
-def ranked(found: Comparison) -> list[int]:
+def rank(comparison: Comparison) -> list[int]:
     """Return the indices, the fastest first."""
-    return sorted(range(len(found.names)), key=lambda i: (i != found.best, found.lead(i).ratio))
+    return sorted(range(len(comparison.names)), key=lambda i: (i != comparison.best, comparison.lead(i).ratio))
 
 
-def columns(found: Comparison) -> list[str]:
+def column_headings(comparison: Comparison) -> list[str]:
     """Return the headings of the columns of times."""
-    device = ["device clock"] if any(found.own) else []
-    return [f"{found.clock} clock", *device]
+    device = ["device clock"] if any(comparison.own) else []
+    return [f"{comparison.clock} clock", *device]
 
 
-def compared(found: Comparison) -> list[tuple[str, list[str], str]]:
+def comparison_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
     """Return a row for each: its name, its times by each clock, and how much slower it is than the best."""
-    made = []
-    for i, name in enumerate(found.names):
-        cells = [seconds(float(np.median(found.seconds[i])))]
-        if any(found.own):
-            own = found.own[i]
-            cells.append("–" if own is None else seconds(own))
-        made.append((name, cells, _slower(found, i)))
-    return made
+    result = []
+    for i, name in enumerate(comparison.names):
+        cells = [seconds(float(np.median(comparison.seconds[i])))]
+        if any(comparison.own):
+            device_time = comparison.own[i]
+            cells.append("–" if device_time is None else seconds(device_time))
+        result.append((name, cells, _slowdown_text(comparison, i)))
+    return result
 
 
-def _slower(found: Comparison, place: int) -> str:
-    if len(found.names) == 2 or place == found.best:
+def _slowdown_text(comparison: Comparison, place: int) -> str:
+    if len(comparison.names) == 2 or place == comparison.best:
         return ""
-    if place in found.tied:
+    if place in comparison.tied:
         return "no difference beyond noise"
-    ratio, low, high = found.lead(place)
+    ratio, low, high = comparison.lead(place)
     return f"{times(ratio)} as long ({times(low)[:-2]} to {times(high)[:-2]})"
 
 
-def certainty(found: Comparison) -> str:
+def certainty_text(comparison: Comparison) -> str:
     """Return a description of the outcome's basis."""
-    said = f"the interval holds with {percent(found.confidence)}"
-    if len(found.names) > 2:
-        said = f"all intervals hold together with {percent(found.confidence)}"
-    elif found.place is None:
-        low, high = found.interval
-        said = f"ratio {found.ratio:.3f}, {percent(found.confidence)} interval {low:.3f} to {high:.3f}"
-    busy = f"; other programs used {percent(found.others)} of the processors" if found.others > BUSY else ""
-    clock = f"{found.clock} clock" + (f", since {found.unclocked} has no other" if found.unclocked else "")
+    text = f"the interval holds with {percent(comparison.confidence)}"
+    if len(comparison.names) > 2:
+        text = f"all intervals hold together with {percent(comparison.confidence)}"
+    elif comparison.place is None:
+        low, high = comparison.interval
+        text = f"ratio {comparison.ratio:.3f}, {percent(comparison.confidence)} interval {low:.3f} to {high:.3f}"
+    busy = f"; other programs used {percent(comparison.others)} of the processors" if comparison.others > BUSY else ""
+    reason = f", since {comparison.unclocked} has no other" if comparison.unclocked else ""
+    clock = f"{comparison.clock} clock{reason}"
     return (
-        f"{said}, {len(found.first)} alternating rounds, {clock}; a winner is named beyond "
-        f"{percent(found.margin)}{busy}"
+        f"{text}, {len(comparison.first)} alternating rounds, {clock}; a winner is named beyond "
+        f"{percent(comparison.margin)}{busy}"
     )

@@ -37,24 +37,24 @@ class StripScale:
     ----------
     ends : tuple of 2 float
         The times at its ends.
-    wide : bool
+    is_logarithmic : bool
         Whether it is logarithmic.
     """
 
     ends: tuple[float, float]
-    wide: bool
+    is_logarithmic: bool
 
     @classmethod
     def of(cls, series: Sequence[Sequence[float]]) -> Self:
         """Return the axis for some series of positive times: from the least to the 95th percentile of each."""
-        low = min(map(min, series))
-        high = max(float(np.quantile(values, 0.95)) for values in series)
-        return cls((low, max(high, low * 1.01)), high > _WIDE * low)
+        shortest = min(map(min, series))
+        longest = max(float(np.quantile(values, 0.95)) for values in series)
+        return cls((shortest, max(longest, shortest * 1.01)), longest > _WIDE * shortest)
 
     def place(self, value: float) -> float:
         """Return a time's position, from 0 to 1; times beyond an end are placed at it."""
         low, high = self.ends
-        if self.wide:
+        if self.is_logarithmic:
             value, low, high = (math.log(n) for n in (value, low, high))
         return min(1.0, max(0.0, (value - low) / (high - low)))
 

@@ -12,11 +12,11 @@ from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundCall, bound_call
 from ..painter import Painter
-from ..scalars import free, ranged
+from ..scalars import free_knobs, set_ranges
 from .animation import Animation
 from .brush import Brush
 from .frames import Frames
-from .simulation import Simulation, swapped
+from .simulation import Simulation, swap_pairs
 
 __all__ = ["animate"]
 
@@ -96,60 +96,60 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     ...     s.p[:, 1], s.p[:, 0], bins=256, range=[(-1, 1), (-1, 1)])[0])   # doctest: +SKIP
     """
     call = bound_call("animate", kernel, args, launch)
-    asks = f"animate: {call.kernel.signature.name}"
+    caller = f"animate: {call.kernel.signature.name}"
     if steps != int(steps) or steps < 1:
-        raise ArgumentError(f"{asks}: steps is a whole number of at least 1; got {steps!r}.")
+        raise ArgumentError(f"{caller}: steps is a whole number of at least 1; got {steps!r}.")
     if not 0 < rate <= _MOST_RATE:
-        raise ArgumentError(f"{asks}: rate is in frames per second, above 0 and at most {_MOST_RATE}; got {rate!r}.")
-    pairs = swapped(asks, call, swap)
-    shown = picture if callable(picture) else _shown(asks, call, pairs, picture)
-    drawn = _drawn(asks, call, draw, shown)
-    knobs = ranged("animate", free(call), ranges)
-    simulation = Simulation(call, pairs, None if drawn is None else _arrays(call)[drawn])
-    first = _look(simulation, shown)
-    painter = Painter(asks, np.shape(first), colours, limits, origin, kept=True)
-    made = None if drawn is None else Brush(drawn, simulation.array(drawn), brush)
-    apart = max(1, round(rate))  # a second
-    frames = Frames(simulation, lambda: _look(simulation, shown), painter, made, int(steps), apart)
-    found = Animation(frames, knobs, rate)
+        raise ArgumentError(f"{caller}: rate is in frames per second, above 0 and at most {_MOST_RATE}; got {rate!r}.")
+    pairs = swap_pairs(caller, call, swap)
+    look = picture if callable(picture) else _picture_source(caller, call, pairs, picture)
+    target = _draw_target(caller, call, draw, look)
+    knobs = set_ranges("animate", free_knobs(call), ranges)
+    simulation = Simulation(call, pairs, None if target is None else _arrays(call)[target])
+    first = _look(simulation, look)
+    painter = Painter(caller, np.shape(first), colours, limits, origin, keep_limits=True)
+    brush_or_none = None if target is None else Brush(target, simulation.array(target), brush)
+    frames_apart = max(1, round(rate))  # a second
+    frames = Frames(simulation, lambda: _look(simulation, look), painter, brush_or_none, int(steps), frames_apart)
+    animation = Animation(frames, knobs, rate)
     if play:
-        found.play()
-    return found
+        animation.play()
+    return animation
 
 
 def _arrays(call: BoundCall) -> dict[str, int]:
     return {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
 
 
-def _look(simulation: Simulation, shown: str | Callable[[SimpleNamespace], Any]) -> Any:
-    return simulation.array(shown) if isinstance(shown, str) else np.asarray(shown(simulation.arrays()))
+def _look(simulation: Simulation, source: str | Callable[[SimpleNamespace], Any]) -> Any:
+    return simulation.array(source) if isinstance(source, str) else np.asarray(source(simulation.arrays()))
 
 
-def _shown(asks: str, call: BoundCall, pairs: list[tuple[int, int]], wanted: str | None) -> str:
+def _picture_source(caller: str, call: BoundCall, pairs: list[tuple[int, int]], picture: str | None) -> str:
     """Find the array to show."""
     names = list(_arrays(call))
-    if wanted is not None:
-        if wanted not in names:
-            raise ArgumentError(f"{asks}: picture={wanted!r} is not an array; the kernel has: {', '.join(names)}.")
-        return wanted
+    if picture is not None:
+        if picture not in names:
+            raise ArgumentError(f"{caller}: picture={picture!r} is not an array; the kernel has: {', '.join(names)}.")
+        return picture
     if pairs:
         return call.parts[pairs[0][0]].param.name
-    written = [p.param.name for p in call.parts if p.is_array and p.param.writable]
-    if not written:
-        raise ArgumentError(f"{asks}: writes no array, so nothing moves.")
-    return written[0]
+    writable = [p.param.name for p in call.parts if p.is_array and p.param.writable]
+    if not writable:
+        raise ArgumentError(f"{caller}: writes no array, so nothing moves.")
+    return writable[0]
 
 
-def _drawn(asks: str, call: BoundCall, wanted: str | bool | None, shown: Any) -> str | None:
+def _draw_target(caller: str, call: BoundCall, draw: str | bool | None, source: Any) -> str | None:
     """Find the array to draw into."""
-    if wanted is False or (wanted is None and not isinstance(shown, str)):
+    if draw is False or (draw is None and not isinstance(source, str)):
         return None
     arrays = _arrays(call)
-    name = shown if wanted is None or wanted is True else wanted
+    name = source if draw is None or draw is True else draw
     if name not in arrays:
-        raise ArgumentError(f"{asks}: draw={wanted!r} is not an array; the kernel has: {', '.join(arrays)}.")
+        raise ArgumentError(f"{caller}: draw={draw!r} is not an array; the kernel has: {', '.join(arrays)}.")
     value = call.parts[arrays[name]].value
     if value.ndim not in {2, 3} or not value.size or value.dtype.names:
         rule = "the pointer draws into an array of shape (H, W) or (H, W, C)"
-        raise ArgumentError(f"{asks}: draw={name!r}: {rule}; got shape {value.shape}. Pass draw=False for none.")
+        raise ArgumentError(f"{caller}: draw={name!r}: {rule}; got shape {value.shape}. Pass draw=False for none.")
     return str(name)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from metalnb.errors import ArgumentError
-from metalnb.timing.units import threads, trimmed
+from metalnb.timing.units import threads, trim_grid
 
 from .. import html_parts
 from ..background import Latest
 from ..call_text import call_text
 from ..live import Live
-from ..scalars import Knob, turned
-from .film import enlarged, gif, mp4, strip_html
+from ..scalars import Knob, apply_settings
+from .film import enlarge, gif, mp4, strip_html
 from .frame_clock import FrameClock
 from .frames import Frames
 
@@ -69,12 +69,12 @@ class Animation(Live):
     @property
     def rate(self) -> float:
         """Frames per second, measured over the latest."""
-        return self._clock.measured
+        return self._clock.measured_rate
 
     @property
     def seconds_a_step(self) -> float:
         """Seconds per step of the kernel, launched and waited for: the median of the latest frames."""
-        return self._frames.spent()[0]
+        return self._frames.median_times()[0]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Animation(Live):
     def reset(self) -> None:
         """Go back to the start; the sliders keep their positions."""
         self._frames.reset()
-        self._clock.again()
+        self._clock.request_redraw()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all requested frames are made; return False if that takes longer than ``timeout`` seconds."""
@@ -119,7 +119,7 @@ class Animation(Live):
         rub : bool, optional
             Whether to draw the array's smallest number at the start instead of the brush's value.
         """
-        self._draw((*points, None), rub=rub)
+        self._on_draw((*points, None), rub=rub)
 
     def save(self, path: str | Path, frames: int = 90, *, rate: float | None = None) -> Path:
         """Write the frames from now on as a GIF or, with ffmpeg, as an MP4; the animation keeps its position.
@@ -138,15 +138,15 @@ class Animation(Live):
             For another kind of file, or without ffmpeg.
         """
         path, kind = Path(path), Path(path).suffix.lower()
-        asks = f"animate: {self._name}"
+        caller = f"animate: {self._name}"
         if kind not in _KINDS or frames < 1:
-            raise ArgumentError(f"{asks}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
+            raise ArgumentError(f"{caller}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
         colours = self._frames.painter.palette
         with self._frames.upcoming(frames) as pixels:
             if kind == ".gif":
-                path.write_bytes(gif(enlarged(pixels), colours, rate or self._clock.rate))
+                path.write_bytes(gif(enlarge(pixels), colours, rate or self._clock.rate))
             else:
-                mp4(asks, enlarged(pixels), colours, rate or self._clock.rate, str(path))
+                mp4(caller, enlarge(pixels), colours, rate or self._clock.rate, str(path))
         return path
 
     # --- requests of the clock and the page --------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class Animation(Live):
     def _frame(self, onward: bool) -> None:
         """Make a frame, in the clock's thread."""
         try:
-            self._frames.make(onward=onward)
+            self._frames.make(advance=onward)
             self.error = ""
         except Exception as error:  # noqa: BLE001  (shown in place of a result; the buttons stay alive)
             self.error = f"{type(error).__name__}: {error}"
@@ -170,31 +170,31 @@ class Animation(Live):
             self._player.show(self.error)
             if not self.playing:
                 self._events.alt, self._events.call = self._alt(), self._python()
-                self._settled()
+                self._schedule_pictures()
 
-    def _draw(self, points: Sequence[tuple[float, float] | None], *, rub: bool = False) -> None:
+    def _on_draw(self, points: Sequence[tuple[float, float] | None], *, rub: bool = False) -> None:
         self._frames.stroke(points, rub=rub)
-        self._clock.again()
+        self._clock.request_redraw()
 
-    def _turn(self, knob: Knob, value: Any) -> None:
+    def _on_turn(self, knob: Knob, value: Any) -> None:
         self._frames.settings = {**self._frames.settings, knob: value}
 
-    def _recolour(self, name: str) -> None:
+    def _on_recolour(self, name: str) -> None:
         self._frames.recolour(name)
-        self._clock.again()
+        self._clock.request_redraw()
 
     def _record(self, name: str) -> None:
         count = max(2, round(_RECORDED * self._clock.rate))
         try:
             with self._frames.upcoming(count) as pixels:
-                picture = gif(enlarged(pixels), self._frames.painter.palette, self._clock.rate)
+                data = gif(enlarge(pixels), self._frames.painter.palette, self._clock.rate)
         except Exception as error:  # noqa: BLE001  (likewise)
             self.error = f"{type(error).__name__}: {error}"
             self._show()
         else:
-            self._events.send({"save": name}, [picture])
+            self._events.send({"save": name}, [data])
 
-    def _replaced(self) -> None:
+    def _on_replaced(self) -> None:
         self._clock.pause()
 
     # --- showing -----------------------------------------------------------------------------------------------------
@@ -204,32 +204,32 @@ class Animation(Live):
 
     def _python(self) -> str:
         call = self._frames.simulation.call
-        return call_text(call, turned(call.parts, self._frames.settings, [p.value for p in call.parts]))
+        return call_text(call, apply_settings(call.parts, self._frames.settings, [p.value for p in call.parts]))
 
     def _caption(self) -> str:
         return ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.settings.items())
 
     def text(self) -> str:
         """Return a description of the picture."""
-        grid = threads(trimmed(self._frames.simulation.call.grid))
+        grid = threads(trim_grid(self._frames.simulation.call.grid))
         line = f"animate {self._name}: grid {grid}, step {self.steps:,}, {self._frames.steps} a frame"
-        said = "; ".join(filter(None, [line, self._caption()]))
-        return f"{said}\n{self.error}" if self.error else said
+        text = "; ".join(filter(None, [line, self._caption()]))
+        return f"{text}\n{self.error}" if self.error else text
 
     def html(self) -> str:
         """Return pictures of the simulation from its start to now."""
         head = f"<code><b>{escape(self._name)}</b></code> <span>{escape(self._caption())}</span>"
-        failed = html_parts.error(self.error) if self.error else ""
-        return html_parts.card(head, strip_html(self._frames.strip) + failed)
+        failure = html_parts.error(self.error) if self.error else ""
+        return html_parts.card(head, strip_html(self._frames.strip) + failure)
 
-    def _make(self) -> Any:
+    def _create_box(self) -> Any:
         from .player import Player
 
         self._player = Player(
             self._frames, self._clock, self._knobs,
-            turn=self._turn, recolour=self._recolour, draw=self._draw, off=self._left, reset=self.reset,
-            toggle=lambda: self.pause() if self.playing else self.play(), record=self._recorder.ask,
-            name=self._name,
+            on_turn=self._on_turn, on_recolour=self._on_recolour, on_draw=self._on_draw, on_leave=self._on_leave,
+            on_reset=self.reset, on_toggle=lambda: self.pause() if self.playing else self.play(),
+            on_record=self._recorder.ask, name=self._name,
         )  # fmt: skip
         self._events = self._player.events
         self._events.alt, self._events.call = self._alt(), self._python()

@@ -41,16 +41,16 @@ class Brush:
         low, high = float(np.nanmin(array)), float(np.nanmax(array))
         self.low, self.high = low, high if high > low else low + 1
         self.value = self.high if value is None else value
-        self.other = low if array.ndim == 2 else array[0, 0].tolist()
-        self.one = array.ndim == 2 and np.ndim(self.value) == 0
-        if self.one:
+        self.erasing_value = low if array.ndim == 2 else array[0, 0].tolist()
+        self.is_scalar = array.ndim == 2 and np.ndim(self.value) == 0
+        if self.is_scalar:
             self.low, self.high = min(self.low, self.value), max(self.high, self.value)
         self.radius = max(1.0, round(min(array.shape[:2]) / 40))
         self._last: Point | None = None
 
     def draw(self, array: np.ndarray[Any, Any], points: Sequence[Point | None], *, rub: bool = False) -> None:
         """Draw along points (x, y), parts of the array's width and height; None lifts the brush."""
-        value = np.asarray(self.other if rub else self.value)
+        value = np.asarray(self.erasing_value if rub else self.value)
         if array.dtype.kind in "iub":
             value = np.clip(np.rint(value), *_ends(array.dtype))
         size = np.array(array.shape[1::-1])
@@ -58,9 +58,9 @@ class Brush:
             if point is None:
                 self._last = None
                 continue
-            here = np.asarray(point, float) * size - 0.5
-            before = here if self._last is None else np.asarray(self._last, float) * size - 0.5
-            _line(array, before, here, self.radius, value.astype(array.dtype))
+            end = np.asarray(point, float) * size - 0.5
+            start = end if self._last is None else np.asarray(self._last, float) * size - 0.5
+            _line(array, start, end, self.radius, value.astype(array.dtype))
             self._last = point
 
 
@@ -70,13 +70,13 @@ def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 def _line(array: Any, start: Any, end: Any, radius: float, value: Any) -> None:
     """Set the elements within a radius of a line."""
-    least = np.floor(np.minimum(start, end) - radius).astype(int).clip(0)
-    most = np.ceil(np.maximum(start, end) + radius).astype(int).clip(-1) + 1
-    rows, columns = slice(least[1], most[1]), slice(least[0], most[0])
+    first = np.floor(np.minimum(start, end) - radius).astype(int).clip(0)
+    last = np.ceil(np.maximum(start, end) + radius).astype(int).clip(-1) + 1
+    rows, columns = slice(first[1], last[1]), slice(first[0], last[0])
     part = array[rows, columns]
-    y, x = np.ogrid[least[1] : least[1] + part.shape[0], least[0] : least[0] + part.shape[1]]
-    along = end - start
-    length = float(along @ along) or 1.0
-    near = np.clip(((x - start[0]) * along[0] + (y - start[1]) * along[1]) / length, 0, 1)
-    away = (x - start[0] - near * along[0]) ** 2 + (y - start[1] - near * along[1]) ** 2
-    part[away <= radius * radius + _ROUNDED] = value
+    y, x = np.ogrid[first[1] : first[1] + part.shape[0], first[0] : first[0] + part.shape[1]]
+    direction = end - start
+    length = float(direction @ direction) or 1.0
+    fraction = np.clip(((x - start[0]) * direction[0] + (y - start[1]) * direction[1]) / length, 0, 1)
+    distance = (x - start[0] - fraction * direction[0]) ** 2 + (y - start[1] - fraction * direction[1]) ** 2
+    part[distance <= radius * radius + _ROUNDED] = value

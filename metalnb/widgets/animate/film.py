@@ -15,7 +15,7 @@ import numpy as np
 
 from metalnb.errors import ArgumentError
 
-__all__ = ["Filmstrip", "enlarged", "gif", "mp4", "strip_html"]
+__all__ = ["Filmstrip", "enlarge", "gif", "mp4", "strip_html"]
 
 _LEAST = 256  # smaller frames are enlarged to this many pixels, by a whole factor
 _PICTURES = 6  # pictures in a strip
@@ -27,47 +27,47 @@ class Filmstrip:
 
     Parameters
     ----------
-    apart : int
+    spacing : int
         Frames between two pictures, at first.
     """
 
-    def __init__(self, apart: int = 1) -> None:
-        self.apart = apart
+    def __init__(self, spacing: int = 1) -> None:
+        self.spacing = spacing
         self.pictures: list[tuple[int, bytes]] = []
 
     def add(self, frame: int, steps: int, png: Any) -> None:
         """Add a frame if it is due; ``png`` makes its picture."""
-        if frame % self.apart:
+        if frame % self.spacing:
             return
         self.pictures.append((steps, png()))
         if len(self.pictures) > _PICTURES:
             self.pictures = self.pictures[::2]
-            self.apart *= 2
+            self.spacing *= 2
 
 
-def thinned(array: Any) -> Any:
+def thin(array: Any) -> Any:
     """Return every n-th row and column of an array, with n such that the picture is small."""
-    by = -(-max(array.shape[:2]) // _THUMB)
-    return array[::by, ::by]
+    step = -(-max(array.shape[:2]) // _THUMB)
+    return array[::step, ::step]
 
 
 def strip_html(pictures: Iterable[tuple[int, bytes]]) -> str:
     """Render small pictures side by side: as a table, for a page that strips every style."""
-    shown = list(pictures)
+    images_of = list(pictures)
     images = "".join(
         f'<td><img alt="step {steps:,}" src="data:image/png;base64,{base64.b64encode(png).decode()}"/></td>'
-        for steps, png in shown
+        for steps, png in images_of
     )
-    said = "".join(f"<td>{escape(f'step {steps:,}')}</td>" for steps, _ in shown)
-    table = f"<table><tbody><tr>{images}</tr><tr>{said}</tr></tbody></table>"
+    captions = "".join(f"<td>{escape(f'step {steps:,}')}</td>" for steps, _ in images_of)
+    table = f"<table><tbody><tr>{images}</tr><tr>{captions}</tr></tbody></table>"
     return f'<div class="metalnb-scroll metalnb-film">{table}</div>'
 
 
-def enlarged(frames: Iterable[Any]) -> Iterator[Any]:
+def enlarge(frames: Iterable[Any]) -> Iterator[Any]:
     """Enlarge small frames by a whole factor, so that their elements stay squares."""
     for frame in frames:
-        by = max(1, _LEAST // max(frame.shape[:2]))
-        yield frame.repeat(by, 0).repeat(by, 1) if by > 1 else frame
+        factor = max(1, _LEAST // max(frame.shape[:2]))
+        yield frame.repeat(factor, 0).repeat(factor, 1) if factor > 1 else frame
 
 
 def gif(frames: Iterable[Any], palette: Any, rate: float) -> bytes:
@@ -90,14 +90,14 @@ def gif(frames: Iterable[Any], palette: Any, rate: float) -> bytes:
                 image.putpalette(palette.tobytes())
             yield image
 
-    made = images()
+    frames_of = images()
     file = io.BytesIO()
     duration = max(2, round(100 / rate)) * 10
-    next(made).save(file, "GIF", save_all=True, append_images=made, duration=duration, loop=0, optimize=False)
+    next(frames_of).save(file, "GIF", save_all=True, append_images=frames_of, duration=duration, loop=0, optimize=False)
     return file.getvalue()
 
 
-def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) -> None:
+def mp4(caller: str, frames: Iterable[Any], palette: Any, rate: float, path: str) -> None:
     """Write frames as an MP4, by ffmpeg.
 
     Raises
@@ -107,7 +107,7 @@ def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) 
     """
     program = shutil.which("ffmpeg")
     if program is None:
-        raise ArgumentError(f"{asks}: an MP4 needs the program ffmpeg, which is not installed. Save a .gif instead.")
+        raise ArgumentError(f"{caller}: an MP4 needs the program ffmpeg, which is not installed. Save a .gif instead.")
     colours = (palette[frame] if palette is not None else frame[..., :3] for frame in frames)
     first = next(iter(colours))
     height, width = first.shape[:2]
@@ -116,21 +116,21 @@ def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) 
         "-r", f"{rate:g}", "-i", "-", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p",
         "-movflags", "+faststart", path,
     ]  # fmt: skip
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        said = _fed(running, (np.ascontiguousarray(f).tobytes() for f in chain([first], colours)))
-    if running.returncode:
-        raise ArgumentError(f"{asks}: ffmpeg could not write {path}: {said.strip()}")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        messages = _feed(process, (np.ascontiguousarray(f).tobytes() for f in chain([first], colours)))
+    if process.returncode:
+        raise ArgumentError(f"{caller}: ffmpeg could not write {path}: {messages.strip()}")
 
 
-def _fed(running: subprocess.Popen[bytes], frames: Iterable[bytes]) -> str:
+def _feed(process: subprocess.Popen[bytes], frames: Iterable[bytes]) -> str:
     """Write frames to a process; return its messages, however early it ends."""
-    assert running.stdin is not None  # noqa: S101  (it was asked for)
-    assert running.stderr is not None  # noqa: S101
+    assert process.stdin is not None  # noqa: S101  (it was asked for)
+    assert process.stderr is not None  # noqa: S101
     try:
         for frame in frames:
-            running.stdin.write(frame)
+            process.stdin.write(frame)
     except BrokenPipeError:
         pass
     finally:
-        running.stdin.close()
-    return running.stderr.read().decode(errors="replace")
+        process.stdin.close()
+    return process.stderr.read().decode(errors="replace")

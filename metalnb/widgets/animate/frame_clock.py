@@ -35,31 +35,31 @@ class FrameClock:
         self.playing = False
         self._work = work
         self._single = 0
-        self._again = False
-        self._watched = False
-        self._sent = self._seen = 0
+        self._redraw = False
+        self._is_watched = False
+        self._sent_count = self._shown_count = 0
         self._due = 0.0
-        self._made: deque[float] = deque(maxlen=_RECENT)
+        self._frame_times: deque[float] = deque(maxlen=_RECENT)
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
 
     @property
-    def measured(self) -> float:
+    def measured_rate(self) -> float:
         """Frames per second, from the latest ones; 0 before there are two."""
-        made = list(self._made)
-        return (len(made) - 1) / (made[-1] - made[0]) if len(made) > 1 else 0.0
+        times = list(self._frame_times)
+        return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
     def play(self) -> None:
         """Request frames until `pause`."""
         with self._changed:
-            self._made.clear()
+            self._frame_times.clear()
             self.playing = True
             self._start()
 
     def pause(self) -> None:
         """Stop requesting frames; the current one is finished."""
         with self._changed:
-            self.playing, self._single, self._again = False, 0, False
+            self.playing, self._single, self._redraw = False, 0, False
             self._changed.notify_all()
 
     def step(self) -> None:
@@ -68,23 +68,23 @@ class FrameClock:
             self._single += 1
             self._start()
 
-    def again(self) -> None:
+    def request_redraw(self) -> None:
         """Request a redraw, with the next frame or now."""
         with self._changed:
-            self._again = True
+            self._redraw = True
             self._start()
 
-    def sent(self) -> int:
+    def note_sent(self) -> int:
         """Note that a frame is on its way to the page; return its number."""
         with self._changed:
-            self._sent += 1
-            return self._sent
+            self._sent_count += 1
+            return self._sent_count
 
-    def shown(self, number: int | None) -> None:
+    def note_shown(self, number: int | None) -> None:
         """Note that the page has shown a frame, or (None) that it waits for one, whatever was sent."""
         with self._changed:
-            self._watched = True
-            self._seen = self._sent if number is None else max(number, self._seen)
+            self._is_watched = True
+            self._shown_count = self._sent_count if number is None else max(number, self._shown_count)
             self._changed.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -108,20 +108,20 @@ class FrameClock:
                 if self._single:
                     self._single -= 1
                     return True
-                if self._again and not self.playing:
-                    self._again = False
+                if self._redraw and not self.playing:
+                    self._redraw = False
                     return False
                 if not self.playing:
                     self._thread = None
                     self._changed.notify_all()
                     return None
                 now = time.monotonic()
-                if self._watched and self._sent - self._seen >= _AHEAD:
+                if self._is_watched and self._sent_count - self._shown_count >= _AHEAD:
                     self._changed.wait()
                 elif self._due > now:
                     self._changed.wait(self._due - now)
                 else:
                     self._due = max(self._due, now - 1 / self.rate) + 1 / self.rate
-                    self._again = False
-                    self._made.append(now)
+                    self._redraw = False
+                    self._frame_times.append(now)
                     return True

@@ -1,4 +1,4 @@
-"""The frames of a simulation: its state, which the steps and the user's drawing change, and its picture."""
+"""The frames of a simulation: steps and the user's drawing change its state, and a picture shows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from ..painter import Painter, palette, png
 from ..scalars import Knob
 from .brush import Brush
-from .film import Filmstrip, thinned
+from .film import Filmstrip, thin
 from .simulation import Simulation
 
 __all__ = ["Frames"]
@@ -36,7 +36,7 @@ class Frames:
     brush : Brush or None
     steps : int
         Steps per frame.
-    apart : int
+    spacing : int
         Frames between two pictures of the strip, if the kernel is fast enough.
 
     Attributes
@@ -55,7 +55,7 @@ class Frames:
 
     def __init__(
         self, simulation: Simulation, look: Callable[[], Any], painter: Painter, brush: Brush | None, steps: int,
-        apart: int,
+        spacing: int,
     ) -> None:  # fmt: skip
         self.simulation = simulation
         self.painter = painter
@@ -66,51 +66,51 @@ class Frames:
         self.finite = True
         self._look = look
         self._strokes: deque[tuple[Any, bool]] = deque(maxlen=_POINTS)
-        self._spent: deque[tuple[float, float, int]] = deque(maxlen=_RECENT)
-        self._busy = threading.RLock()
-        self._first = self._ahead(apart)
-        self._strip = Filmstrip(self._first.apart)
-        self.png = self._painted()
+        self._times: deque[tuple[float, float, int]] = deque(maxlen=_RECENT)
+        self._lock = threading.RLock()
+        self._first = self._preview(spacing)
+        self._strip = Filmstrip(self._first.spacing)
+        self.png = self._paint()
 
     @property
     def strip(self) -> list[tuple[int, bytes]]:
         """Small pictures, each with its step: from the start to now, or of the coming frames before the first play."""
         return self._strip.pictures if len(self._strip.pictures) > 1 else self._first.pictures
 
-    def spent(self) -> tuple[float, float]:
+    def median_times(self) -> tuple[float, float]:
         """Return the seconds per step and per picture, medians of the latest frames; 0 before the first."""
-        spent = list(self._spent)
-        if not spent:
+        times = list(self._times)
+        if not times:
             return 0.0, 0.0
-        return float(np.median([k / n for k, _, n in spent])), float(np.median([p for _, p, _ in spent]))
+        return float(np.median([k / n for k, _, n in times])), float(np.median([p for _, p, _ in times]))
 
-    def make(self, *, onward: bool) -> None:
+    def make(self, *, advance: bool) -> None:
         """Make a frame: apply the user's drawing, advance the state, and paint it.
 
         Raises
         ------
         KernelFault
         """
-        with self._busy:
+        with self._lock:
             self._draw()
             start = perf_counter()
-            if onward:
+            if advance:
                 self.simulation.set(self.settings)
                 self.simulation.run(self.steps)
             ran = perf_counter()
-            self.png = self._painted()
-            if onward:
+            self.png = self._paint()
+            if advance:
                 self.count += 1
-                self._spent.append((ran - start, perf_counter() - ran, self.steps))
+                self._times.append((ran - start, perf_counter() - ran, self.steps))
                 self._strip.add(self.count, self.simulation.steps, self._thumb)
 
     def reset(self) -> None:
         """Go back to the start; the scalars keep their values."""
-        with self._busy:
+        with self._lock:
             self._strokes.clear()
             self.simulation.reset()
             self.painter.forget()
-            self._strip, self.count = Filmstrip(self._first.apart), 0
+            self._strip, self.count = Filmstrip(self._first.spacing), 0
 
     def recolour(self, name: str) -> None:
         """Use another colour map from the next picture on."""
@@ -122,7 +122,7 @@ class Frames:
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """Return a copy of an array."""
-        with self._busy:
+        with self._lock:
             return self.simulation.array(name).copy()
 
     @contextlib.contextmanager
@@ -131,12 +131,12 @@ class Frames:
 
         Within the context, which ends in the thread that entered it, no other thread makes frames.
         """
-        with self._busy:
-            before = self.simulation.taken()
+        with self._lock:
+            state = self.simulation.take_state()
             try:
                 yield self._pixels(count)
             finally:
-                self.simulation.restore(before)
+                self.simulation.restore(state)
 
     def _pixels(self, count: int) -> Iterator[Any]:
         for n in range(count):
@@ -147,34 +147,34 @@ class Frames:
     def _draw(self) -> None:
         if self.brush is None or not self._strokes:
             return
-        with self.simulation.opened(self.brush.name) as array:
+        with self.simulation.open_array(self.brush.name) as array:
             for point, rub in [self._strokes.popleft() for _ in range(len(self._strokes))]:
-                flipped = (point[0], 1 - point[1]) if point and self.painter.flip else point
-                self.brush.draw(array, [flipped], rub=rub)
+                position = (point[0], 1 - point[1]) if point and self.painter.flip else point
+                self.brush.draw(array, [position], rub=rub)
 
-    def _painted(self) -> bytes:
+    def _paint(self) -> bytes:
         array = self._look()
-        made = self.painter.paint(array)
+        data = self.painter.paint(array)
         self.finite = array.dtype.kind != "f" or bool(np.isfinite(array).all())
-        return made
+        return data
 
     def _thumb(self) -> bytes:
-        return png(thinned(self.painter.pixels(self._look())), self.painter.palette)
+        return png(thin(self.painter.pixels(self._look())), self.painter.palette)
 
-    def _ahead(self, apart: int) -> Filmstrip:
+    def _preview(self, spacing: int) -> Filmstrip:
         """Make the strip of the first frames, then restore the state."""
         simulation = self.simulation
-        before = simulation.taken()
+        state = simulation.take_state()
         for _ in range(2):  # the first one may compile
             start = perf_counter()
             simulation.run(self.steps)
-            lasted = perf_counter() - start
-            simulation.restore(before)
-        strip = Filmstrip(max(1, min(apart, int(_LIMIT / _PICTURES / max(lasted, 1e-6)))))
+            duration = perf_counter() - start
+            simulation.restore(state)
+        strip = Filmstrip(max(1, min(spacing, int(_LIMIT / _PICTURES / max(duration, 1e-6)))))
         for n in range(_PICTURES):
             if n:
-                simulation.run(strip.apart * self.steps)
+                simulation.run(strip.spacing * self.steps)
             strip.add(0, simulation.steps, self._thumb)
-        simulation.restore(before)
+        simulation.restore(state)
         self.painter.forget()
         return strip

@@ -48,36 +48,37 @@ class Player:
     knobs : list of Knob
     name : str
         The name of the kernel, for files.
-    turn, recolour, draw, off, reset, toggle, record : callable
+    on_turn, on_recolour, on_draw, on_leave, on_reset, on_toggle, on_record : callable
         Called when the user has moved a slider, chosen colours, drawn, or left; and by the buttons.
     """
 
     def __init__(
-        self, frames: Frames, clock: FrameClock, knobs: list[Knob], *, name: str, turn: Callable[[Knob, Any], None],
-        recolour: Callable[[str], None], draw: Callable[..., None], **acts: Callable[..., Any],
+        self, frames: Frames, clock: FrameClock, knobs: list[Knob], *, name: str, on_turn: Callable[[Knob, Any], None],
+        on_recolour: Callable[[str], None], on_draw: Callable[..., None], **callbacks: Callable[..., Any],
     ) -> None:  # fmt: skip
         self._frames = frames
         self._clock = clock
-        self._acts = acts
+        self._callbacks = callbacks
         self._due = 0.0
-        self.controls = {k.label: controls.control(k, functools.partial(turn, k)) for k in knobs}
+        self.controls = {k.label: controls.knob_control(k, functools.partial(on_turn, k)) for k in knobs}
         self.events = PageEvents(
-            draws=frames.brush is not None, listens=" .r", off=acts["off"], press=self._pressed, draw=draw,
-            shown=lambda at=None: clock.shown(at), record=lambda: acts["record"](f"{name}.gif"),
+            draws=frames.brush is not None, listens=" .r", off=callbacks["on_leave"], press=self._on_key, draw=on_draw,
+            shown=lambda index=None: clock.note_shown(index), record=lambda: callbacks["on_record"](f"{name}.gif"),
             key=functools.partial(controls.nudge, self.controls),
         )  # fmt: skip
-        self.toggle = controls.button("Play", "play", acts["toggle"], primary=True)
+        self.toggle = controls.button("Play", "play", callbacks["on_toggle"], primary=True)
         buttons = [
             self.toggle,
             controls.button("Step", "step-forward", clock.step, tip="make one more frame"),
-            controls.button("Reset", "undo", acts["reset"], tip="go back to the start"),
+            controls.button("Reset", "undo", callbacks["on_reset"], tip="go back to the start"),
         ]
-        saving = f"{controls.saving(f'{name}.png')} {controls.recording(f'{name}.gif')}"
-        left = [
+        saving = f"{controls.save_button(f'{name}.png')} {controls.record_button(f'{name}.gif')}"
+        parts = [
             ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}), *self.controls.values(), *self._pace(),
-            self._palette(recolour), *self._brush(), controls.html(f"{controls.copying()} {saving}"), self.events,
+            self._palette(on_recolour), *self._brush(), controls.html(f"{controls.copy_button()} {saving}"),
+            self.events,
         ]  # fmt: skip
-        self.box: Any = controls.side_by_side(left, self._view())
+        self.box: Any = controls.side_by_side(parts, self._view())
         self.show("")
 
     def show(self, error: str) -> None:
@@ -89,22 +90,22 @@ class Player:
             self.events.playing = playing
         if self._image.value != self._frames.png:
             self._image.value = self._frames.png
-            self.events.frame = self._clock.sent()
-        now = time.monotonic()
-        if now >= self._due or not playing:
-            self._due = now + _OFTEN
+            self.events.frame = self._clock.note_sent()
+        time_now = time.monotonic()
+        if time_now >= self._due or not playing:
+            self._due = time_now + _OFTEN
             self._note.value = html_parts.styles() + (html_parts.error(error) if error else self._figures())
 
     def _figures(self) -> str:
         frames = self._frames
-        step, picture = frames.spent()
-        said = [f"step {frames.simulation.steps:,}"]
-        if self._clock.playing and self._clock.measured:
-            said.append(f"<b>{self._clock.measured:.1f} frames per second</b>")
+        step, picture = frames.median_times()
+        parts = [f"step {frames.simulation.steps:,}"]
+        if self._clock.playing and self._clock.measured_rate:
+            parts.append(f"<b>{self._clock.measured_rate:.1f} frames per second</b>")
         if step:
-            said.append(f"kernel {seconds(step)} a step, {seconds(step * frames.steps)} a frame")
-            said.append(f"picture {seconds(picture)}")
-        text = " · ".join(said)
+            parts.append(f"kernel {seconds(step)} a step, {seconds(step * frames.steps)} a frame")
+            parts.append(f"picture {seconds(picture)}")
+        text = " · ".join(parts)
         if not frames.finite:
             text += "<br>Some of the numbers are no longer finite. Reset, and take smaller steps."
         return f"{_SMALL}{text}</span>"
@@ -113,51 +114,52 @@ class Player:
 
     def _view(self) -> Any:
         height, width = self._frames.painter.size
-        wide = max(width, round(_WIDTH * min(1, width / height)))
+        pixels = max(width, round(_WIDTH * min(1, width / height)))
         self._image = ipywidgets.Image(value=b"", format="png", layout={"width": "100%", "margin": "0"})
         self._image.add_class("metalnb-picture")
         if max(height, width) <= _CRISP:
             self._image.add_class("metalnb-crisp")
-        layout = {"width": f"{wide}px", "max_width": "100%", "align_self": "flex-start", "overflow": "hidden"}
+        layout = {"width": f"{pixels}px", "max_width": "100%", "align_self": "flex-start", "overflow": "hidden"}
         self._note = controls.html()
         hint = controls.html(f"{_SMALL}{_DRAWING if self._frames.brush else ''}{_HINT}</span>")
         return ipywidgets.VBox([ipywidgets.Box([self._image], layout=layout), self._note, hint])
 
     def _pace(self) -> list[Any]:
-        def rate(value: float) -> None:
+        def set_rate(value: float) -> None:
             self._clock.rate = value
 
-        def steps(value: int) -> None:
+        def set_steps(value: int) -> None:
             self._frames.steps = value
 
         rates = sorted({*_RATES, self._clock.rate})
         counts = sorted({*_STEPS, self._frames.steps})
         return [
-            controls.choice("frames/s", [(f"{r:g}", r) for r in rates], self._clock.rate, rate),
-            controls.choice("steps/frame", [(f"{n:,}", n) for n in counts], self._frames.steps, steps),
+            controls.choice_slider("frames/s", [(f"{r:g}", r) for r in rates], self._clock.rate, set_rate),
+            controls.choice_slider("steps/frame", [(f"{n:,}", n) for n in counts], self._frames.steps, set_steps),
         ]
 
-    def _palette(self, recolour: Callable[[str], None]) -> Any:
+    def _palette(self, on_recolour: Callable[[str], None]) -> Any:
         painter = self._frames.painter
         if painter.palette is None:
             return controls.html(display="none")
         names = dict.fromkeys((painter.colours, *_COLOURS))
-        return controls.menu("colours", [(escape(name), name) for name in names], painter.colours, recolour)
+        return controls.menu("colours", [(escape(name), name) for name in names], painter.colours, on_recolour)
 
     def _brush(self) -> list[Any]:
         brush = self._frames.brush
         if brush is None:
             return []
 
-        def set_to(name: str, value: Any) -> None:
+        def set_attribute(name: str, value: Any) -> None:
             setattr(brush, name, value)
 
         widest = max(8, round(2 * max(self._frames.painter.size) / 10))
-        made = [controls.span("brush", 1, widest, brush.radius, functools.partial(set_to, "radius"), step=1)]
-        if brush.one:
-            made.append(controls.span("draws", brush.low, brush.high, brush.value, functools.partial(set_to, "value")))
-        return made
+        set_radius, set_value = (functools.partial(set_attribute, name) for name in ("radius", "value"))
+        sliders = [controls.number_slider("brush", 1, widest, brush.radius, set_radius, step=1)]
+        if brush.is_scalar:
+            sliders.append(controls.number_slider("draws", brush.low, brush.high, brush.value, set_value))
+        return sliders
 
-    def _pressed(self, key: str) -> None:
-        acts = {" ": self._acts["toggle"], ".": self._clock.step, "r": self._acts["reset"]}
-        acts[key]()
+    def _on_key(self, key: str) -> None:
+        actions = {" ": self._callbacks["on_toggle"], ".": self._clock.step, "r": self._callbacks["on_reset"]}
+        actions[key]()

@@ -14,9 +14,9 @@ from metalnb.engine.staging import copy_to_host, place_of
 from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundArgument, BoundCall
-from ..scalars import Knob, turned
+from ..scalars import Knob, apply_settings
 
-__all__ = ["Simulation", "swapped"]
+__all__ = ["Simulation", "swap_pairs"]
 
 _TAKES_ON = {"update", ""}  # with these uses of an array, a step may continue from its own results in place
 
@@ -45,12 +45,12 @@ class Simulation:
         self.steps = 0
         self._engine = call.kernel.engine
         self._places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
-        own = {i for i in self._places.values() if call.parts[i].param.writable}
-        own |= {i for pair in pairs for i in pair} | ({drawn} if drawn is not None else set())
-        self._start = {i: copy_to_host(self._engine, call.parts[i].value) for i in sorted(own)}
+        saved_positions = {i for i in self._places.values() if call.parts[i].param.writable}
+        saved_positions |= {i for pair in pairs for i in pair} | ({drawn} if drawn is not None else set())
+        self._start = {i: copy_to_host(self._engine, call.parts[i].value) for i in sorted(saved_positions)}
         self._order = list(range(len(call.parts)))
-        for read, written in pairs:
-            self._order[read], self._order[written] = written, read
+        for source, target in pairs:
+            self._order[source], self._order[target] = target, source
         self._values = [p.value for p in call.parts]
         for i, array in self._start.items():
             memory = self._engine.alloc(max(array.nbytes, 1))
@@ -82,19 +82,19 @@ class Simulation:
         """Go back to the start; the scalars keep their values."""
         self.restore((0, self._start))
 
-    def taken(self) -> tuple[int, Mapping[int, Any]]:
+    def take_state(self) -> tuple[int, Mapping[int, Any]]:
         """Return the state, for `restore`."""
         return self.steps, {i: copy_to_host(self._engine, self._values[i]) for i in self._start}
 
     def restore(self, state: tuple[int, Mapping[int, Any]]) -> None:
         """Go back to a state."""
-        self.steps, kept = state
-        for i, array in kept.items():
+        self.steps, copies = state
+        for i, array in copies.items():
             self._put(self._values[i], array)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """Return an array after the last step; it shares memory with the state if the device shares the host's."""
-        value = self._values[self._now(name)]
+        value = self._values[self._current_place(name)]
         return value if place_of(value) is None else copy_to_host(self._engine, value)
 
     def arrays(self) -> SimpleNamespace:
@@ -102,19 +102,19 @@ class Simulation:
         return SimpleNamespace(**{name: self.array(name) for name in self._places})
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[np.ndarray[Any, Any]]:
+    def open_array(self, name: str) -> Iterator[np.ndarray[Any, Any]]:
         """Yield an array to be changed."""
         array = self.array(name)
         yield array
-        self._put(self._values[self._now(name)], array)
+        self._put(self._values[self._current_place(name)], array)
 
-    def _now(self, name: str) -> int:
+    def _current_place(self, name: str) -> int:
         place = self._places[name]
         return self._order[place] if self.steps % 2 else place
 
     def _bound(self) -> tuple[Dispatch, Dispatch]:
         """Bind the call twice: unchanged, and with the arrays of each pair swapped."""
-        values = turned(self.call.parts, self.settings, self._values)
+        values = apply_settings(self.call.parts, self.settings, self._values)
         return self.call.dispatch(values), self.call.dispatch([values[i] for i in self._order])
 
     def _put(self, value: Any, array: np.ndarray[Any, Any]) -> None:
@@ -125,12 +125,12 @@ class Simulation:
             np.copyto(value, array)
 
 
-def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
+def swap_pairs(caller: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
     """Return the positions of the arrays that are swapped after each step.
 
     Parameters
     ----------
-    asks : str
+    caller : str
         The caller's name, for messages.
     call : BoundCall
     swap : pair of str, sequence of such pairs, or None
@@ -143,21 +143,21 @@ def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
     """
     places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:
-        return _found(asks, call, places)
+        return _find_pairs(caller, call, places)
     pairs = [swap] if len(swap) == 2 and all(isinstance(name, str) for name in swap) else list(swap)
     names = [name for pair in pairs for name in (pair if isinstance(pair, (tuple, list)) else (pair,))]
     if any(len(pair) != 2 or isinstance(pair, str) for pair in pairs) or not set(names) <= places.keys():
         rule = f'swap is ("read", "written"), or several such pairs, of {", ".join(places)}'
-        raise ArgumentError(f"{asks}: {rule}; got {swap!r}.")
+        raise ArgumentError(f"{caller}: {rule}; got {swap!r}.")
     if len(set(names)) < len(names):
-        raise ArgumentError(f"{asks}: swap={swap!r} names an array twice: it can have one partner.")
+        raise ArgumentError(f"{caller}: swap={swap!r} names an array twice: it can have one partner.")
     for a, b in pairs:
         one, other = call.parts[places[a]], call.parts[places[b]]
         if not _alike(one, other):
-            said = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (one, other))
-            raise ArgumentError(f"{asks}: arrays that are swapped have one dtype and shape; got {said}.")
+            description = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (one, other))
+            raise ArgumentError(f"{caller}: arrays that are swapped have one dtype and shape; got {description}.")
         if not other.param.writable:
-            raise ArgumentError(f"{asks}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
+            raise ArgumentError(f"{caller}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
     return [(places[a], places[b]) for a, b in pairs]
 
 
@@ -165,15 +165,15 @@ def _alike(one: BoundArgument, other: BoundArgument) -> bool:
     return bool(one.value.dtype == other.value.dtype) and one.value.shape == other.value.shape
 
 
-def _found(asks: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[int, int]]:
+def _find_pairs(caller: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[int, int]]:
     pairs = []
     for name in call.left_out:
-        written = call.parts[places[name]]
-        read = [i for i in places.values() if not call.parts[i].param.writable and _alike(call.parts[i], written)]
-        pairs += [(read[0], places[name])] if len(read) == 1 else []
+        target = call.parts[places[name]]
+        sources = [i for i in places.values() if not call.parts[i].param.writable and _alike(call.parts[i], target)]
+        pairs += [(sources[0], places[name])] if len(sources) == 1 else []
     if len(pairs) == 1:
         return pairs
     if not any(call.parts[i].param.writable and call.parts[i].param.use in _TAKES_ON for i in places.values()):
         rule = "reads no array that it writes, so it repeats the same step"
-        raise ArgumentError(f'{asks}: {rule}. Pass the arrays to swap: swap=("read", "written").')
+        raise ArgumentError(f'{caller}: {rule}. Pass the arrays to swap: swap=("read", "written").')
     return []

@@ -12,7 +12,7 @@ from typing import Any
 
 from metalnb.engine.base import Grid
 from metalnb.timing.records import Timing
-from metalnb.timing.units import seconds, threads, trimmed
+from metalnb.timing.units import seconds, threads, trim_grid
 
 from .. import html_parts
 from ..background import Latest
@@ -21,7 +21,7 @@ from ..call_text import call_text
 from ..live import Live
 from ..png_plots import plots_png
 from ..quick_timing import quick
-from ..scalars import Knob, free, ranged, turned
+from ..scalars import Knob, apply_settings, free_knobs, set_ranges
 from ..threadgroup_choices import some_groups
 from .problem_sizes import Sizes
 
@@ -80,7 +80,7 @@ def dashboard(
     ...               sizes=lambda f: {"x": x[: int(f * x.size)], "n": int(f * x.size), "grid": 8192})  # doctest: +SKIP
     """
     call = bound_call("dashboard", kernel, args, launch)
-    return Dashboard(call, ranged("dashboard", free(call), ranges), sizes)
+    return Dashboard(call, set_ranges("dashboard", free_knobs(call), ranges), sizes)
 
 
 class Dashboard(Live):
@@ -106,9 +106,9 @@ class Dashboard(Live):
         self.timings: list[Timing] = []
         self.labels: list[str] = []
         self.error = ""
-        given = trimmed(call.dispatch().threadgroup)
-        self._groups = sorted({*some_groups(call.kernel.signature, call.grid), given}, key=_threads)
-        self._setting = Setting(Fraction(1), given)
+        group = trim_grid(call.dispatch().threadgroup)
+        self._groups = sorted({*some_groups(call.kernel.signature, call.grid), group}, key=_threads)
+        self._setting = Setting(Fraction(1), group)
         self._lock = threading.Lock()
         self._worker: Latest[Setting] = Latest(self._run, _PAUSE)
         self._measure(self._setting)
@@ -116,9 +116,9 @@ class Dashboard(Live):
     @property
     def settings(self) -> dict[str, Any]:
         """The positions of the sliders: grid, threadgroup, and each scalar."""
-        now = self._setting
-        scalars = {k.label: now.knobs.get(k, k.value) for k in self._knobs}
-        return {"grid": trimmed(self._grid(now)), "threadgroup": now.threadgroup, **scalars}
+        setting = self._setting
+        scalars = {k.label: setting.knobs.get(k, k.value) for k in self._knobs}
+        return {"grid": trim_grid(self._grid(setting)), "threadgroup": setting.threadgroup, **scalars}
 
     def run(self) -> Timing | None:
         """Measure the current setting again and wait for it; None if it failed (see `error`)."""
@@ -145,14 +145,14 @@ class Dashboard(Live):
         self._turn(knobs={**self._setting.knobs, knob: value})
 
     def _run(self, setting: Setting) -> None:
-        self._said("measuring …")
+        self._show_note("measuring …")
         self._measure(setting)
-        self._said("")
+        self._show_note("")
         self._draw()
 
     def _measure(self, setting: Setting) -> None:
         try:
-            values = turned(self._call.parts, setting.knobs, self._sizes.values(setting.factor))
+            values = apply_settings(self._call.parts, setting.knobs, self._sizes.values(setting.factor))
             grid = self._grid(setting)
             timing = quick(self._call.dispatch(values, grid=grid, threadgroup=setting.threadgroup))
         except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
@@ -163,8 +163,8 @@ class Dashboard(Live):
         self.timings.append(timing)
 
     def _label(self, setting: Setting) -> str:
-        scalars = [f"{k.label} = {_short(setting.knobs.get(k, k.value))}" for k in self._knobs]
-        size = f"grid {threads(trimmed(self._grid(setting)))}"
+        scalars = [f"{k.label} = {_number_text(setting.knobs.get(k, k.value))}" for k in self._knobs]
+        size = f"grid {threads(trim_grid(self._grid(setting)))}"
         return ", ".join([size, f"threadgroup {threads(setting.threadgroup)}", *scalars])
 
     # --- showing ---------------------------------------------------------------------------------------------------
@@ -188,59 +188,62 @@ class Dashboard(Live):
         """Return both plots as a picture."""
         if not self.timings:
             return b""
-        taken = self.timings[-1].seconds
-        alone = len(self.timings) == 1
-        recent = taken[-_RUNS:] if alone else [t.median for t in self.timings[-_RUNS:]]
-        named = "times, in order" if alone else "medians"
-        return plots_png([("times of a dispatch", taken, "bars"), (named, recent, "line")])
+        times = self.timings[-1].seconds
+        is_first = len(self.timings) == 1
+        recent = times[-_RUNS:] if is_first else [t.median for t in self.timings[-_RUNS:]]
+        title = "times, in order" if is_first else "medians"
+        return plots_png([("times of a dispatch", times, "bars"), (title, recent, "line")])
 
     def _body(self) -> str:
-        shown = html_parts.error(self.error) if self.error else ""
+        body = html_parts.error(self.error) if self.error else ""
         if self.timings:
             last, recent = self.timings[-1], slice(-_RUNS, None)
             history = html_parts.history(self.timings[recent], self.labels[recent])
-            shown += html_parts.figures(last) + html_parts.pair((html_parts.distribution(last), history))
-        return shown
+            body += html_parts.figures(last) + html_parts.pair((html_parts.distribution(last), history))
+        return body
 
-    def _make(self) -> Any:
+    def _create_box(self) -> Any:
         import ipywidgets
 
         from .. import controls
         from ..page_events import PageEvents
 
         signature = self._call.kernel.signature
-        sizes = [(threads(trimmed(self._sizes.grid(f))), f) for f in self._sizes.factors]
+        sizes = [(threads(trim_grid(self._sizes.grid(f))), f) for f in self._sizes.factors]
         groups = [(threads(g), g) for g in self._groups]
-        turn, now = self._turn, self._setting
+        turn, setting = self._turn, self._setting
         self.controls = {
-            "grid": controls.choice("size", sizes, now.factor, lambda v: turn(factor=v)),
-            "threadgroup": controls.choice("threadgroup", groups, now.threadgroup, lambda v: turn(threadgroup=v)),
+            "grid": controls.choice_slider("size", sizes, setting.factor, lambda v: turn(factor=v)),
+            "threadgroup": controls.choice_slider(
+                "threadgroup", groups, setting.threadgroup, lambda v: turn(threadgroup=v),
+            ),
         }
         for knob in self._knobs:
-            self.controls[knob.label] = controls.control(knob, functools.partial(self._turn_knob, knob))
+            self.controls[knob.label] = controls.knob_control(knob, functools.partial(self._turn_knob, knob))
         nudge = functools.partial(controls.nudge, self.controls)
-        self._events = PageEvents(call=self._python(), off=self._left, key=nudge)
+        self._events = PageEvents(call=self._python(), off=self._on_leave, key=nudge)
         self._button = controls.button("Run", "play", turn, tip=f"measure {signature.name} again")
         self._note = controls.html()
         self._view = controls.html(self.html())
-        acts = ipywidgets.HBox([self._button, controls.html(controls.copying())], layout={"align_items": "center"})
-        left = [*self.controls.values(), controls.player(self.controls), acts, self._note, self._events]
-        return controls.side_by_side(left, self._view)
+        row = [self._button, controls.html(controls.copy_button())]
+        buttons = ipywidgets.HBox(row, layout={"align_items": "center"})
+        parts = [*self.controls.values(), controls.player(self.controls), buttons, self._note, self._events]
+        return controls.side_by_side(parts, self._view)
 
     def _python(self) -> str:
-        now = self._setting
-        values = turned(self._call.parts, now.knobs, self._sizes.values(now.factor))
-        return call_text(self._call, values, grid=self._grid(now), threadgroup=now.threadgroup)
+        setting = self._setting
+        values = apply_settings(self._call.parts, setting.knobs, self._sizes.values(setting.factor))
+        return call_text(self._call, values, grid=self._grid(setting), threadgroup=setting.threadgroup)
 
-    def _said(self, text: str) -> None:
-        if self._made is not None:
+    def _show_note(self, text: str) -> None:
+        if self._box is not None:
             self._note.value = f'<span style="opacity:.7">{text}</span>'
 
     def _draw(self) -> None:
-        if self._made is not None:
+        if self._box is not None:
             self._view.value = self.html()
             self._events.call = self._python()
-            self._settled()
+            self._schedule_pictures()
 
 
 def _threads(group: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -250,5 +253,5 @@ def _threads(group: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     return total, group
 
 
-def _short(value: Any) -> str:
+def _number_text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -21,7 +21,7 @@ import numpy as np
 from metalnb.engine.base import Grid
 
 from ..bound_call import BoundArgument, BoundCall, bound_call
-from ..scalars import Knob, knobs, turned
+from ..scalars import Knob, apply_settings, knobs
 
 __all__ = ["Sizes"]
 
@@ -43,17 +43,17 @@ class Sizes:
         The whole numbers that follow the grid.
     """
 
-    def __init__(self, call: BoundCall, given: Callable[[Fraction], Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, call: BoundCall, launch_of: Callable[[Fraction], Mapping[str, Any]] | None = None) -> None:
         self.call = call
-        self._given = given
-        self._made: tuple[Fraction, list[Any]] | None = None
-        if given is not None:
+        self._launch_of = launch_of
+        self._latest: tuple[Fraction, list[Any]] | None = None
+        if launch_of is not None:
             self.tied: list[Knob] = []
             self.factors = _factors(call.grid)
-            self._grids = {f: call.grid if f == 1 else call.kernel.prepare(**given(f)).grid for f in self.factors}
+            self._grids = {f: call.grid if f == 1 else call.kernel.prepare(**launch_of(f)).grid for f in self.factors}
             return
         ties = _ties(call.grid, Fraction(2))
-        self.tied = [k for k in knobs(call) if k.dtype.kind in "iu" and _scaled(k.value, ties) is not None]
+        self.tied = [k for k in knobs(call) if k.dtype.kind in "iu" and _scale_length(k.value, ties) is not None]
         self.factors = [f for f in _factors(call.grid) if f <= 1 or self._can_grow(f)]
         self._grids = {f: (_times(x, f), _times(y, f), _times(z, f)) for x, y, z in [call.grid] for f in self.factors}
 
@@ -68,35 +68,36 @@ class Sizes:
         ------
         MemoryError
         """
-        if self._made is None or self._made[0] != factor:
-            self._made = None  # free it first
-            if self._given is not None:
-                whole = self.call if factor == 1 else bound_call("dashboard", self.call.kernel, (), self._given(factor))
-                self._made = factor, [p.value for p in whole.parts]
-                return self._made[1]
+        if self._latest is None or self._latest[0] != factor:
+            self._latest = None  # free it first
+            if self._launch_of is not None:
+                launch = self._launch_of(factor)
+                resized = self.call if factor == 1 else bound_call("dashboard", self.call.kernel, (), launch)
+                self._latest = factor, [p.value for p in resized.parts]
+                return self._latest[1]
             ties = _ties(self.call.grid, factor)
             parts = self.call.parts
             values = [self._array(p, ties) if p.is_array else p.value for p in parts]
-            settings: dict[Knob, Any] = {k: _scaled(k.value, ties) for k in self.tied}
-            self._made = factor, turned(parts, settings, values)
-        return self._made[1]
+            settings: dict[Knob, Any] = {k: _scale_length(k.value, ties) for k in self.tied}
+            self._latest = factor, apply_settings(parts, settings, values)
+        return self._latest[1]
 
     def _array(self, part: BoundArgument, ties: list[tuple[int, int]]) -> Any:
         shape = _shape(part, ties)
         if shape is None or shape == part.shape:
             return part.value
-        full = shape + part.inner
-        nbytes = math.prod(full) * part.value.itemsize
-        before = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
-        given = part.value.reshape(before + part.inner)
-        if shape[0] <= before[0] and shape[1:] == before[1:]:
-            return given[: shape[0]]  # a view of longer memory, as the original was
+        extents = shape + part.inner
+        nbytes = math.prod(extents) * part.value.itemsize
+        old_shape = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
+        source = part.value.reshape(old_shape + part.inner)
+        if shape[0] <= old_shape[0] and shape[1:] == old_shape[1:]:
+            return source[: shape[0]]  # a view of longer memory, as the original was
         memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
-        array = memory[:nbytes].view(part.value.dtype).reshape(full)
-        for place in itertools.product(*(range(0, new, old) for new, old in zip(shape, before, strict=True))):
-            whole = tuple(slice(at, at + old) for at, old in zip(place, before, strict=True))
-            piece = array[whole]  # cut off at the array's end
-            piece[...] = given[tuple(slice(n) for n in piece.shape[: len(shape)])]
+        array = memory[:nbytes].view(part.value.dtype).reshape(extents)
+        for place in itertools.product(*(range(0, new, old) for new, old in zip(shape, old_shape, strict=True))):
+            target = tuple(slice(start, start + old) for start, old in zip(place, old_shape, strict=True))
+            piece = array[target]  # cut off at the array's end
+            piece[...] = source[tuple(slice(n) for n in piece.shape[: len(shape)])]
         return array
 
     def _can_grow(self, factor: Fraction) -> bool:
@@ -130,14 +131,14 @@ def _ties(grid: Grid, factor: Fraction) -> list[tuple[int, int]]:
 
 def _shape(part: BoundArgument, ties: list[tuple[int, int]]) -> tuple[int, ...] | None:
     """Return an array's new shape; None if it does not follow the grid."""
-    axes = [_scaled(n, ties) for n in part.shape]
+    axes = [_scale_length(n, ties) for n in part.shape]
     if any(axes):
         return tuple(new or old for new, old in zip(axes, part.shape, strict=True))
-    total = _scaled(math.prod(part.shape), ties[-1:])  # a row of threads on an array of several axes
+    total = _scale_length(math.prod(part.shape), ties[-1:])  # a row of threads on an array of several axes
     return None if total is None else (total,)
 
 
-def _scaled(length: int, ties: list[tuple[int, int]]) -> int | None:
+def _scale_length(length: int, ties: list[tuple[int, int]]) -> int | None:
     """Return the new length; None if it does not follow the grid."""
     for old, new in ties:
         if length == old:

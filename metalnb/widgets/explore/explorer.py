@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from metalnb.errors import ArgumentError
-from metalnb.timing.units import seconds, threads, trimmed
+from metalnb.timing.units import seconds, threads, trim_grid
 
 from .. import html_parts
 from ..background import Latest
@@ -19,7 +19,7 @@ from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
 from ..live import Live
 from ..painter import Painter
-from ..scalars import Knob, free, ranged, turned
+from ..scalars import Knob, apply_settings, free_knobs, set_ranges
 
 __all__ = ["Explorer", "explore"]
 
@@ -82,14 +82,14 @@ def explore(
     ...             window=("centre.x", "centre.y", "height"))   # doctest: +SKIP
     """
     call = bound_call("explore", kernel, args, launch)
-    asks = f"explore: {call.kernel.signature.name}"
-    place = _place(asks, call, picture)
-    knobs = ranged("explore", free(call), ranges)
+    caller = f"explore: {call.kernel.signature.name}"
+    place = _place(caller, call, picture)
+    knobs = set_ranges("explore", free_knobs(call), ranges)
     if not knobs:
-        raise ArgumentError(f"{asks}: has no scalar for a slider. Add one to the kernel: constant float& name.")
+        raise ArgumentError(f"{caller}: has no scalar for a slider. Add one to the kernel: constant float& name.")
     part = call.parts[place]
-    painter = Painter(asks, part.value.shape, colours, limits, origin)
-    return Explorer(call, place, knobs, painter, _window(asks, knobs, window))
+    painter = Painter(caller, part.value.shape, colours, limits, origin)
+    return Explorer(call, place, knobs, painter, _window(caller, knobs, window))
 
 
 class Explorer(Live):
@@ -132,8 +132,8 @@ class Explorer(Live):
     @property
     def rate(self) -> float:
         """Pictures per second that the kernel and the painting allow, from the latest ones."""
-        spent = sum(kernel + paint for kernel, paint in self._spent)
-        return len(self._spent) / spent if spent else 0.0
+        total = sum(kernel + paint for kernel, paint in self._spent)
+        return len(self._spent) / total if total else 0.0
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the picture matches the sliders; False if that takes longer than ``timeout`` seconds."""
@@ -151,31 +151,31 @@ class Explorer(Live):
     def _move(self, dx: float, dy: float, by: float, x: float, y: float) -> None:
         """Move the window: by parts of its height, and then ``by`` times as close around a point of it."""
         middle_x, middle_y, height = (self._settings.get(k, k.value) for k in self._window)
-        less = height / by
+        new_height = height / by
         down = -1 if self._painter.flip else 1
-        moved = (
-            middle_x + x * (height - less) - dx * less, middle_y + down * (y * (height - less) - dy * less), less,
-        )  # fmt: skip
-        self._set(dict(zip(self._window, moved, strict=True)))
+        across = x * (height - new_height) - dx * new_height
+        upward = y * (height - new_height) - dy * new_height
+        window = (middle_x + across, middle_y + down * upward, new_height)
+        self._set(dict(zip(self._window, window, strict=True)))
 
     def _reset(self) -> None:
         self._set({k: k.value for k in self._window})
 
     def _run(self, settings: dict[Knob, Any]) -> None:
         self._frame(settings)
-        if self._made is not None:
+        if self._box is not None:
             if not self.error:
                 self._image.value = self.png
             self._note.value = html_parts.error(self.error) if self.error else self._figures()
             self._events.alt, self._events.call = self._alt(), self._python()
-            self._settled()
+            self._schedule_pictures()
 
     def _frame(self, settings: dict[Knob, Any]) -> None:
         try:
             for i in self._written:
                 self._values[i][...] = self._call.parts[i].value
             start = time.perf_counter()
-            self._call.dispatch(turned(self._call.parts, settings, self._values)).run()
+            self._call.dispatch(apply_settings(self._call.parts, settings, self._values)).run()
             ran = time.perf_counter()
             self.png = self._painter.paint(self._values[self._place])
         except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
@@ -204,7 +204,7 @@ class Explorer(Live):
 
     def _python(self) -> str:
         parts = self._call.parts
-        return call_text(self._call, turned(parts, self._settings, [p.value for p in parts]))
+        return call_text(self._call, apply_settings(parts, self._settings, [p.value for p in parts]))
 
     def _caption(self) -> str:
         return ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.settings.items())
@@ -212,7 +212,7 @@ class Explorer(Live):
     def text(self) -> str:
         """Return a description of the picture."""
         name, size = self._call.kernel.signature.name, self._call.parts[self._place].value.shape
-        grid = threads(trimmed(self._call.grid))
+        grid = threads(trim_grid(self._call.grid))
         line = f"explore {name}: {self._call.parts[self._place].param.name} {size}, grid {grid}; {self._caption()}"
         return f"{line}\n{self.error}" if self.error else line
 
@@ -224,17 +224,17 @@ class Explorer(Live):
         image = f'<img alt="{escape(self._alt())}" src="data:image/png;base64,{data}"/>' if data else ""
         return html_parts.card(head, image + (html_parts.error(self.error) if self.error else ""))
 
-    def _make(self) -> Any:
+    def _create_box(self) -> Any:
         import ipywidgets
 
         from .. import controls
         from ..page_events import PageEvents
 
-        turned_here = [k for k in self._knobs if k not in self._window]
-        self.controls = {k.label: controls.control(k, functools.partial(self._turn, k)) for k in turned_here}
+        sliders = [k for k in self._knobs if k not in self._window]
+        self.controls = {k.label: controls.knob_control(k, functools.partial(self._turn, k)) for k in sliders}
         self._events = PageEvents(
             window=bool(self._window), alt=self._alt(), call=self._python(), move=self._move, reset=self._reset,
-            off=self._left, key=functools.partial(controls.nudge, self.controls),
+            off=self._on_leave, key=functools.partial(controls.nudge, self.controls),
         )  # fmt: skip
         width = max(_WIDTH, self._call.parts[self._place].value.shape[1])
         layout = {"width": f"{width}px", "max_width": "100%", "align_self": "flex-start"}
@@ -242,13 +242,14 @@ class Explorer(Live):
         self._image.add_class("metalnb-picture")
         frame = ipywidgets.Box([self._image], layout={**layout, "overflow": "hidden"})
         self._note = controls.html(html_parts.error(self.error) if self.error else self._figures())
-        acts = controls.html(f"{controls.copying()} {controls.saving(f'{self._call.kernel.signature.name}.png')}")
+        file = f"{self._call.kernel.signature.name}.png"
+        buttons = controls.html(f"{controls.copy_button()} {controls.save_button(file)}")
         hint = controls.html(f"{_SMALL}drag to move, click and turn the wheel to go in, double-click to go back</span>")
-        left = [*self.controls.values(), controls.player(self.controls), acts, self._events]
-        return controls.side_by_side(left, ipywidgets.VBox([frame, self._note, hint]))
+        parts = [*self.controls.values(), controls.player(self.controls), buttons, self._events]
+        return controls.side_by_side(parts, ipywidgets.VBox([frame, self._note, hint]))
 
 
-def _window(asks: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
+def _window(caller: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
     """Find the scalars that dragging and the wheel change."""
     if names is None:
         return []
@@ -256,17 +257,17 @@ def _window(asks: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
     if isinstance(names, str) or len(names) != 3 or any(n not in numbers for n in names):
         have = ", ".join(numbers) or "none"
         rule = "window is the names of three scalars, of the middle's x and y and of the height"
-        raise ArgumentError(f"{asks}: {rule}; got {names!r}. It has, of floating point: {have}.")
+        raise ArgumentError(f"{caller}: {rule}; got {names!r}. It has, of floating point: {have}.")
     return [numbers[n] for n in names]
 
 
-def _place(asks: str, call: BoundCall, wanted: str | None) -> int:
+def _place(caller: str, call: BoundCall, picture: str | None) -> int:
     """Find the buffer to show."""
     names = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array and p.param.writable}
     if not names:
-        raise ArgumentError(f"{asks}: writes no array, so there is no picture.")
-    if wanted is None:
+        raise ArgumentError(f"{caller}: writes no array, so there is no picture.")
+    if picture is None:
         return next((names[n] for n in call.left_out if n in names), next(iter(names.values())))
-    if wanted not in names:
-        raise ArgumentError(f"{asks}: picture={wanted!r} is not a buffer it writes; it writes: {', '.join(names)}.")
-    return names[wanted]
+    if picture not in names:
+        raise ArgumentError(f"{caller}: picture={picture!r} is not a buffer it writes; it writes: {', '.join(names)}.")
+    return names[picture]

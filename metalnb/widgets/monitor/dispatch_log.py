@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from metalnb.timing.bottleneck import FASTER, from_caches
+from metalnb.timing.bottleneck import FASTER, cache_source
 
 __all__ = ["DispatchKind", "DispatchRecord", "KernelStats"]
 
@@ -58,14 +58,14 @@ class DispatchRecord(NamedTuple):
         return None if bandwidth is None or not self.kind.limit else bandwidth / self.kind.limit
 
     @property
-    def beyond(self) -> str:
+    def excess_reason(self) -> str:
         """Why it can be above the limit, in words; empty if it is not."""
         share = self.share
         if share is None or share <= 1:
             return ""
-        cached = from_caches(share, self.kind.bytes, self.kind.cache)
-        if cached:
-            return f"{cached} the caches"
+        reason = cache_source(share, self.kind.bytes, self.kind.cache)
+        if reason:
+            return f"{reason} the caches"
         return "parts are not touched" if share > FASTER else ""
 
 

@@ -55,11 +55,11 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
 class Monitor(DispatchRecorder, Live):
     """A `DispatchRecorder` as a widget: a table of the kernels that ran, with buttons to stop, to clear and to save."""
 
-    _REST = 5.0  # saving its picture redraws it, and cells can follow each other fast
+    _IDLE_SECONDS = 5.0  # updating the pictures redraws the widget, and cells can follow each other fast
 
-    def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
+    def __init__(self, engine: engines.Engine, machine_limits: Limits, keep: int) -> None:
         Live.__init__(self)
-        DispatchRecorder.__init__(self, engine, found, keep)
+        DispatchRecorder.__init__(self, engine, machine_limits, keep)
 
     def text(self) -> str:
         """Return the record as text."""
@@ -75,21 +75,21 @@ class Monitor(DispatchRecorder, Live):
         """Return the times of the kernels as a picture."""
         return monitor_plots(self)
 
-    def _make(self) -> Any:
+    def _create_box(self) -> Any:
         from .monitor_buttons import MonitorButtons
 
-        self._controls = MonitorButtons(self, self._left)
+        self._controls = MonitorButtons(self, self._on_leave)
         self._events = self._controls.events
         return self._controls.box
 
-    def _changed(self) -> None:
-        if self._made is not None:
+    def _on_change(self) -> None:
+        if self._box is not None:
             self._controls.draw()
-            self._settled()
+            self._schedule_pictures()
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         self._stale = True
-        self._rested()
+        self._update_if_idle()
 
-    def _replaced(self) -> None:
+    def _on_replaced(self) -> None:
         self.stop()

@@ -30,20 +30,20 @@ class MonitorButtons:
     Parameters
     ----------
     monitor : DispatchRecorder
-    left : callable
+    on_leave : callable
         Called when the user has released the widget.
     """
 
-    def __init__(self, monitor: DispatchRecorder, left: Callable[[], None]) -> None:
+    def __init__(self, monitor: DispatchRecorder, on_leave: Callable[[], None]) -> None:
         self._monitor = monitor
-        self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop recording, or start again")
+        self.toggle = controls.button("Stop", "stop", self._on_toggle, tip="stop recording, or start again")
         self.clear = controls.button("Clear", "trash", monitor.clear, tip="delete what was recorded")
-        self.export = controls.button("CSV", "download", self._exported, tip="save what was recorded as a file")
+        self.export = controls.button("CSV", "download", self._on_export, tip="save what was recorded as a file")
         self._link = controls.html()
         self._view = controls.html()
         self.filter = ipywidgets.Text(placeholder="filter by name", layout={"width": "160px"})
-        self.filter.observe(lambda change: self._filtered(change["new"]), names="value")
-        self.events = PageEvents(click=self._clicked, off=left)
+        self.filter.observe(lambda change: self._on_filter(change["new"]), names="value")
+        self.events = PageEvents(click=self._on_click, off=on_leave)
         row = [self.toggle, self.clear, self.export, self.filter, self._link, self.events]
         bar = ipywidgets.HBox(row, layout={"align_items": "center", "flex_flow": "row wrap"})
         self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
@@ -53,27 +53,27 @@ class MonitorButtons:
     def draw(self) -> None:
         """Show the monitor's current state."""
         self._view.value = monitor_html(self._monitor, live=True)
-        on = self._monitor.on
-        label, icon = ("Stop", "stop") if on else ("Start", "play")
+        is_on = self._monitor.on
+        label, icon = ("Stop", "stop") if is_on else ("Start", "play")
         if self.toggle.description != label:
             self.toggle.description, self.toggle.icon = label, icon
 
-    def _filtered(self, text: str) -> None:
+    def _on_filter(self, text: str) -> None:
         self._monitor.wanted = text.strip()
         self.draw()
 
-    def _clicked(self, at: int) -> None:
+    def _on_click(self, index: int) -> None:
         kinds = list(self._monitor.rows)
-        if at < len(kinds):  # unless the log was cleared meanwhile
-            self._monitor.pin(kinds[at])
+        if index < len(kinds):  # unless the log was cleared meanwhile
+            self._monitor.pin(kinds[index])
 
-    def _toggled(self) -> None:
+    def _on_toggle(self) -> None:
         if self._monitor.on:
             self._monitor.stop()
         else:
             self._monitor.start()
 
-    def _exported(self) -> None:
+    def _on_export(self) -> None:
         self._link.value = csv_link(self._monitor.export())
 
 

@@ -19,7 +19,7 @@ from metalnb.timing import traffic
 from metalnb.timing.limits import Limits
 from metalnb.timing.machine import last_cache
 from metalnb.timing.sampling import OWN
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from ..background import spawn
 from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
@@ -51,15 +51,15 @@ class DispatchRecorder:
         Whether there were more than ``keep`` of them before they could be counted.
     """
 
-    def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
+    def __init__(self, engine: engines.Engine, machine_limits: Limits, keep: int) -> None:
         self._engine = engine
-        self._limits = found
+        self._limits = machine_limits
         self._cache = last_cache(engine)
-        self._noted: deque[Observation] = deque(maxlen=max(keep, _WAITING))
+        self._queue: deque[Observation] = deque(maxlen=max(keep, _WAITING))
         self._running: deque[Observation] = deque(maxlen=_WAITING)
         self._kinds: dict[tuple[Any, ...], DispatchKind] = {}
-        self._held: list[Any] = []
-        self._launched: dict[DispatchKind, tuple[Unit, Grid, Grid]] = {}
+        self._binaries: list[Any] = []
+        self._launches: dict[DispatchKind, tuple[Unit, Grid, Grid]] = {}
         self._lock = threading.Lock()
         self._seen: deque[DispatchRecord] = deque(maxlen=keep)
         self._end: Any = None
@@ -81,9 +81,9 @@ class DispatchRecorder:
         with self._lock:
             if self._end is None:
                 self._stopped = threading.Event()
-                self._end = observe(self._engine, self._noted.append)
+                self._end = observe(self._engine, self._queue.append)
                 spawn(functools.partial(self._follow, self._stopped), self._stopped.set)
-        self._changed()
+        self._on_change()
         return self
 
     def stop(self) -> Self:
@@ -94,26 +94,26 @@ class DispatchRecorder:
             end()
             self._stopped.set()
             self.look()
-            self._changed()
-            self._ended()
+            self._on_change()
+            self._on_end()
         return self
 
-    def _changed(self) -> None:
+    def _on_change(self) -> None:
         """Called when there is something new to show."""
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         """Called when it was stopped."""
 
     def clear(self) -> Self:
         """Delete the record."""
         with self._lock:
-            self._noted.clear()
+            self._queue.clear()
             self._running.clear()
             self._seen.clear()
             self.rows: dict[DispatchKind, KernelStats] = {}
             self.total = self.failed = 0
             self.lost = False
-        self._changed()
+        self._on_change()
         return self
 
     def pin(self, kind: DispatchKind) -> None:
@@ -122,7 +122,7 @@ class DispatchRecorder:
             self.pinned.remove(kind)
         else:
             self.pinned.append(kind)
-        self._changed()
+        self._on_change()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -165,24 +165,24 @@ class DispatchRecorder:
 
     def flops(self, kind: DispatchKind) -> int | None:
         """Return the floating-point operations of a dispatch of a kind, by the latest profile for its grid."""
-        launched = self._launched.get(kind)
-        return known_flops(*launched) if launched else None
+        launch = self._launches.get(kind)
+        return known_flops(*launch) if launch else None
 
     def look(self, budget: float = math.inf) -> bool:
         """Count the dispatches that have finished, for at most ``budget`` seconds; return whether there were any."""
         with self._lock:
-            before = self.total
+            total = self.total
             end = time.perf_counter() + budget
-            self.lost = self.lost or len(self._noted) == self._noted.maxlen
+            self.lost = self.lost or len(self._queue) == self._queue.maxlen
             for _ in range(len(self._running)):
                 self._take(self._running.popleft())
-            while self._noted and time.perf_counter() < end:
-                for _ in range(min(_CHUNK, len(self._noted))):
-                    self._take(self._noted.popleft())
-            return self.total != before
+            while self._queue and time.perf_counter() < end:
+                for _ in range(min(_CHUNK, len(self._queue))):
+                    self._take(self._queue.popleft())
+            return self.total != total
 
     def _take(self, launch: Observation) -> None:
-        started, binary, grid, threadgroup, sizes, elapsed = launch
+        start, binary, grid, threadgroup, sizes, elapsed = launch
         seconds = elapsed()
         if seconds is None:
             self._running.append(launch)
@@ -195,30 +195,30 @@ class DispatchRecorder:
             return
         key = (id(binary), grid, threadgroup, *sizes)
         kind = self._kinds.get(key) or self._kinds.setdefault(key, self._kind(binary, grid, threadgroup, sizes))
-        seen = DispatchRecord(self._epoch + started, kind, seconds)
+        record = DispatchRecord(self._epoch + start, kind, seconds)
         row = self.rows.get(kind) or self.rows.setdefault(kind, KernelStats())
         row.count += 1
         row.seconds += seconds
-        row.tail.append(seen)
-        self._seen.append(seen)
+        row.tail.append(record)
+        self._seen.append(record)
 
     def _kind(self, binary: Any, grid: Grid, threadgroup: Grid, sizes: list[int]) -> DispatchKind:
         unit = binary.unit
         signature = unit.signature
-        counted = traffic.of_sizes(zip(signature.params, sizes, strict=True))
-        limit = self._limits.ceiling(counted)[1] if counted.bytes else None
-        self._held.append(binary)  # keeps it alive, because its id is part of a key
-        kind = DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit, self._cache)
-        self._launched[kind] = unit, grid, threadgroup
+        bytes_moved = traffic.of_sizes(zip(signature.params, sizes, strict=True))
+        limit = self._limits.ceiling(bytes_moved)[1] if bytes_moved.bytes else None
+        self._binaries.append(binary)  # keeps it alive, because its id is part of a key
+        kind = DispatchKind(_name(unit), trim_grid(grid), trim_grid(threadgroup), bytes_moved.bytes, limit, self._cache)
+        self._launches[kind] = unit, grid, threadgroup
         return kind
 
-    def _follow(self, stopped: threading.Event) -> None:
-        left = 0
-        while not stopped.wait(_EVERY):
-            busy = len(self._noted) != left
+    def _follow(self, stop: threading.Event) -> None:
+        pending = 0
+        while not stop.wait(_EVERY):
+            busy = len(self._queue) != pending
             if self.look(_BUDGET if busy else math.inf):
-                self._changed()
-            left = len(self._noted)
+                self._on_change()
+            pending = len(self._queue)
 
 
 def _name(unit: Unit) -> str:

@@ -8,19 +8,19 @@ from dataclasses import replace
 from metalnb.call.kernel import Dispatch
 from metalnb.timing.records import Timing
 from metalnb.timing.sampling import DispatchJob
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from .trials import Trial
 
-__all__ = ["engine_given_up", "hopeless"]
+__all__ = ["is_hopeless_engine", "time_if_hopeless"]
 
 _HOPELESS, _LONG = 10, 0.02  # one run is enough at this many times the best time, but not below these seconds
 _SURE = 1.0  # seconds; in a first run this long, copies and a late compilation are a small part
 _RUNS = 3  # after giving up this many configurations, give up the rest of their engine
 
 
-def hopeless(
-    best: Trial | None, dispatch: Dispatch, took: float, run: Callable[[Callable[[], float]], float], *, wall: bool
+def time_if_hopeless(
+    best: Trial | None, dispatch: Dispatch, duration: float, run: Callable[[Callable[[], float]], float], *, wall: bool
 ) -> Timing | None:
     """Return the time of one run of a configuration not worth measuring; None for one that may be the best.
 
@@ -28,7 +28,7 @@ def hopeless(
     ----------
     best : Trial or None
     dispatch : Dispatch
-    took : float
+    duration : float
         Seconds of its first run by the wall clock, including copies.
     run : callable
         Takes a step, unless the sweep is stopping.
@@ -38,23 +38,23 @@ def hopeless(
     if best is None or best.timing is None:
         return None
     limit = max(_HOPELESS * best.timing.median, _LONG)
-    if took < limit:
+    if duration < limit:
         return None
     clock = "wall"
-    if took < _SURE:
+    if duration < _SURE:
         job = DispatchJob(dispatch, wall=wall)
-        took, clock = run(lambda: job.run(1)), job.clock
-        if took < limit:
+        duration, clock = run(lambda: job.run(1)), job.clock
+        if duration < limit:
             return None
     engine = dispatch.kernel.engine
     return replace(
-        best.timing, engine=engine.name, device=engine.caps.device, clock=clock, seconds=(took,), batch=1,
-        threadgroup=trimmed(dispatch.threadgroup),
+        best.timing, engine=engine.name, device=engine.caps.device, clock=clock, seconds=(duration,), batch=1,
+        threadgroup=trim_grid(dispatch.threadgroup),
     )  # fmt: skip
 
 
-def engine_given_up(trials: Sequence[Trial], engine: str) -> bool:
+def is_hopeless_engine(trials: Sequence[Trial], engine: str) -> bool:
     """Return whether to skip an engine's remaining configurations, since all that ran were given up."""
     ran = [t for t in trials if t.engine == engine and t.timing]
-    lost = sum(t.seconds or 0.0 for t in ran)
-    return bool(ran) and all(t.once for t in ran) and (len(ran) >= _RUNS or lost >= _SURE)
+    spent = sum(t.seconds or 0.0 for t in ran)
+    return bool(ran) and all(t.once for t in ran) and (len(ran) >= _RUNS or spent >= _SURE)

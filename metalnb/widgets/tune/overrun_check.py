@@ -10,7 +10,7 @@ import numpy as np
 
 from ..bound_call import BoundArgument, BoundCall
 
-__all__ = ["GuardedArguments", "differing"]
+__all__ = ["GuardedArguments", "differs"]
 
 _MARK = 0xA5
 _MOST = 1 << 26  # most guard bytes after an array
@@ -35,14 +35,14 @@ class GuardedArguments:
         threads = math.prod(call.grid)
         self._written = [(i, p) for i, p in enumerate(call.parts) if p.is_array and p.param.writable]
         self.values: list[Any] = [p.value for p in call.parts]
-        self._behind: list[tuple[BoundArgument, Any]] = []
+        self._guards: list[tuple[BoundArgument, Any]] = []
         for i, part in self._written:
             nbytes = part.value.nbytes
-            more = max(_LEAST, min(_MOST, threads * part.value.itemsize * math.prod(part.inner)))
-            memory = np.empty(nbytes + more, np.uint8)
+            guard_bytes = max(_LEAST, min(_MOST, threads * part.value.itemsize * math.prod(part.inner)))
+            memory = np.empty(nbytes + guard_bytes, np.uint8)
             memory[nbytes:] = _MARK
             self.values[i] = memory[:nbytes].view(part.value.dtype).reshape(part.value.shape)
-            self._behind.append((part, memory[nbytes:]))
+            self._guards.append((part, memory[nbytes:]))
         self.reset()
 
     def reset(self) -> None:
@@ -50,55 +50,55 @@ class GuardedArguments:
         for i, part in self._written:
             self.values[i][...] = part.value
 
-    def overrun(self) -> str:
+    def find_overrun(self) -> str:
         """Return the name of an array that was written past its end since the last call; empty if there is none."""
-        found = ""
-        for part, memory in self._behind:
+        name = ""
+        for part, memory in self._guards:
             if not (memory == _MARK).all():
-                found = found or part.param.name
+                name = name or part.param.name
                 memory[:] = _MARK
-        return found
+        return name
 
     def results(self) -> dict[str, Any]:
         """Return copies of the kernel's outputs."""
         return {part.param.name: self.values[i].copy() for i, part in self._written}
 
-    def differing(
-        self, expected: Mapping[str, Any], *, shaped: bool = True, between: Callable[[], object] = lambda: None
+    def find_difference(
+        self, expected: Mapping[str, Any], *, same_shapes: bool = True, on_step: Callable[[], object] = lambda: None
     ) -> str:
         """Return the name of an array with unexpected contents; empty if there is none.
 
-        Only arrays named in ``expected`` are compared. Without ``shaped``, arrays with an unexpected shape are skipped.
-        ``between`` is called between parts of large arrays, and may raise.
+        Only arrays named in ``expected`` are compared; without ``same_shapes``, those of another shape are skipped.
+        ``on_step`` is called between parts of large arrays, and may raise.
         """
         for i, part in self._written:
-            found, want = self.values[i], expected.get(part.param.name)
-            if want is None or (not shaped and np.shape(want) != found.shape):
+            result, expected_result = self.values[i], expected.get(part.param.name)
+            if expected_result is None or (not same_shapes and np.shape(expected_result) != result.shape):
                 continue
-            if np.size(want) != found.size or differing(
-                found, np.asarray(want, found.dtype).reshape(found.shape), between
+            if np.size(expected_result) != result.size or differs(
+                result, np.asarray(expected_result, result.dtype).reshape(result.shape), on_step
             ):  # fmt: skip
                 return part.param.name
         return ""
 
 
-def differing(found: Any, expected: Any, between: Callable[[], object] = lambda: None) -> bool:
+def differs(result: Any, expected: Any, on_step: Callable[[], object] = lambda: None) -> bool:
     """Return whether results differ by more than a reordering of operations explains; integers must be equal."""
-    if found.dtype.names:
-        return any(differing(found[name], expected[name], between) for name in found.dtype.names)
-    tolerance = _TOLERANCE.get(found.dtype.name, 0.0)
+    if result.dtype.names:
+        return any(differs(result[name], expected[name], on_step) for name in result.dtype.names)
+    tolerance = _TOLERANCE.get(result.dtype.name, 0.0)
     if not tolerance:
-        return not np.array_equal(found, expected)
-    flat, wants = found.reshape(-1), expected.reshape(-1)
+        return not np.array_equal(result, expected)
+    flat, wants = result.reshape(-1), expected.reshape(-1)
     pairs = [(flat[i : i + _PART], wants[i : i + _PART]) for i in range(0, flat.size, _PART)]
     largest = 0.0
-    for _, wanted in pairs:
-        between()
-        b = wanted.astype(np.float64)
+    for _, values in pairs:
+        on_step()
+        b = values.astype(np.float64)
         largest = max(largest, float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b))))
-    for got, wanted in pairs:
-        between()
-        a, b = got.astype(np.float64), wanted.astype(np.float64)
+    for got, values in pairs:
+        on_step()
+        a, b = got.astype(np.float64), values.astype(np.float64)
         if not np.allclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
             return True
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,12 +16,12 @@ from metalnb.engine import named
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.timing.compare import median_interval
 from metalnb.timing.records import Timing
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from ..background import spawn
 from ..bound_call import BoundCall
 from ..quick_timing import Stopped, quick
-from .giving_up import engine_given_up, hopeless
+from .giving_up import is_hopeless_engine, time_if_hopeless
 from .overrun_check import GuardedArguments
 from .trials import Trial, failure, order
 
@@ -61,19 +62,19 @@ class Sweep:
 
     def __init__(
         self, call: BoundCall, trials: list[Trial], *, check: bool, reference: Any = None,
-        rebound: Callable[[Trial], BoundCall] | None = None, usual_first: bool = False,
+        rebind: Callable[[Trial], BoundCall] | None = None, usual_first: bool = False,
     ) -> None:  # fmt: skip
         self.call = call
-        self._rebound = rebound
-        self._reference = _by_name(reference, call)
+        self._rebind = rebind
+        self._reference = _results_by_name(reference, call)
         self.ratios: tuple[float, ...] = ()
         self.trials = trials
         self._order = order(trials, usual_first=usual_first)
-        own, others = call.kernel.engine, {trial.engine for trial in trials} - {""}
-        self.wall = len({own.caps.clock, *(named(name).caps.clock for name in others)}) > 1
+        call_engine, others = call.kernel.engine, {trial.engine for trial in trials} - {""}
+        self.wall = len({call_engine.caps.clock, *(named(name).caps.clock for name in others)}) > 1
         self.done = 0
         self.check = check
-        self.baseline = Trial(trimmed(call.dispatch().threadgroup), engine=own.name if others else "")
+        self.baseline = Trial(trim_grid(call.dispatch().threadgroup), engine=call_engine.name if others else "")
         self.error = ""
         self.applied: Kernel | None = None
         self._own: tuple[Any, GuardedArguments] | None = None
@@ -94,7 +95,7 @@ class Sweep:
             self.wait()  # until the configuration in progress is done
         if self._thread is None or not self._thread.is_alive():
             self._stopping.clear()
-            self._thread = spawn(self._sweep_apart, self.stop)
+            self._thread = spawn(self._run_in_thread, self.stop)
         return self
 
     def run(self) -> Self:
@@ -118,25 +119,25 @@ class Sweep:
             self._thread.join(timeout)
         return self
 
-    def _changed(self) -> None:
+    def _on_change(self) -> None:
         """Called after each configuration, when there is something new to show."""
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         """Called when the sweep is done, stopped or failed."""
 
-    def _sweep_apart(self) -> None:
+    def _run_in_thread(self) -> None:
         """Run the sweep in its thread; an exception, which cannot be caught there, is kept for display."""
         try:
             self._sweep()
         except Exception as error:  # noqa: BLE001
             self.error = f"{type(error).__name__}: {error}"
-            self._changed()
+            self._on_change()
 
     def _sweep(self) -> None:
         self.error = ""
         try:
             with self._running:
-                self._changed()
+                self._on_change()
                 guarded = GuardedArguments(self.call)
                 expected = self._measure_baseline(guarded)
                 while self.done < len(self.trials) and not self._stopping.is_set():
@@ -145,110 +146,112 @@ class Sweep:
                     if not trial.error:  # refused before anything ran
                         self.trials[place] = self._outcome(trial, guarded, expected)
                     self.done += 1
-                    self._changed()
+                    self._on_change()
                 if self.done == len(self.trials):
-                    self._settle(guarded)
+                    self._measure_finalists(guarded)
         except Stopped:
             pass
         finally:
-            self._changed()
-            self._ended()
+            self._on_change()
+            self._on_end()
 
     def _outcome(self, trial: Trial, guarded: GuardedArguments, expected: Mapping[str, Any] | None) -> Trial:
         if self.changes_nothing(trial):
-            return self._as_it_is(trial)
-        if trial.engine != self.baseline.engine and engine_given_up(self.trials, trial.engine):
+            return self._as_baseline(trial)
+        if trial.engine != self.baseline.engine and is_hopeless_engine(self.trials, trial.engine):
             return replace(trial, left_out=True)
-        return self._tried(trial, guarded, expected)
+        return self._try(trial, guarded, expected)
 
     def _measure_baseline(self, guarded: GuardedArguments) -> Mapping[str, Any] | None:
         """Run the baseline; return its results, or None if there are none to compare with."""
-        tried = self._tried(replace(self.baseline, timing=None, error=""), guarded, None)
-        self.baseline = tried
+        trial = self._try(replace(self.baseline, timing=None, error=""), guarded, None)
+        self.baseline = trial
         if self._reference and self.check:
             return self._reference
-        if tried.error or not self.check:
+        if trial.error or not self.check:
             return None
-        self._go_on(guarded.reset)
-        self._go_on(self._dispatch(tried, guarded).run)
-        expected = self._go_on(guarded.results)
-        self._go_on(guarded.overrun)
+        self._step(guarded.reset)
+        self._step(self._dispatch(trial, guarded).run)
+        expected = self._step(guarded.results)
+        self._step(guarded.find_overrun)
         return expected
 
-    def _tried(self, trial: Trial, guarded: GuardedArguments, expected: Mapping[str, Any] | None) -> Trial:
+    def _try(self, trial: Trial, guarded: GuardedArguments, expected: Mapping[str, Any] | None) -> Trial:
         try:
-            guarded = self._guarded(trial, guarded)
-            self._go_on(guarded.reset)
+            guarded = self._guards_of(trial, guarded)
+            self._step(guarded.reset)
             dispatch = self._dispatch(trial, guarded)
             start = time.perf_counter()
-            self._go_on(dispatch.run)
-            took = time.perf_counter() - start
-            beyond = self._go_on(guarded.overrun)
-            if beyond:
-                return replace(trial, error=f"writes past the end of '{beyond}'")
-            shaped = expected is self._reference or not trial.launch
-            other = ""
+            self._step(dispatch.run)
+            duration = time.perf_counter() - start
+            overrun = self._step(guarded.find_overrun)
+            if overrun:
+                return replace(trial, error=f"writes past the end of '{overrun}'")
+            same_shapes = expected is self._reference or not trial.launch
+            difference = ""
             if expected is not None:
-                other = guarded.differing(expected, shaped=shaped, between=lambda: self._go_on(bool))
-            if other:
-                return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
-            given_up = hopeless(self.best, dispatch, took, self._go_on, wall=self.wall)
+                check_stop = functools.partial(self._step, bool)
+                difference = guarded.find_difference(expected, same_shapes=same_shapes, on_step=check_stop)
+            if difference:
+                return replace(trial, error=f"writes different results to '{difference}' (check=False accepts them)")
+            given_up = time_if_hopeless(self.best, dispatch, duration, self._step, wall=self.wall)
             if given_up:
                 return replace(trial, timing=given_up, once=True)
-            self._go_on(guarded.reset)
+            self._step(guarded.reset)
             return replace(trial, timing=self._quick(trial, guarded))
         except Stopped:
             raise
         except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep continues)
             return replace(trial, error=failure(error))
 
-    def _go_on(self, step: Callable[[], T]) -> T:
+    def _step(self, step: Callable[[], T]) -> T:
         """Run one step of a configuration, unless the sweep is stopping; it would then restart with that one."""
         if self._stopping.is_set():
             raise Stopped
         return step()
 
     def _quick(self, trial: Trial, guarded: GuardedArguments, total: float = _SECONDS) -> Timing:
-        return quick(self._dispatch(trial, self._guarded(trial, guarded)), total, self._stopping.is_set, wall=self.wall)
+        dispatch = self._dispatch(trial, self._guards_of(trial, guarded))
+        return quick(dispatch, total, self._stopping.is_set, wall=self.wall)
 
-    def _guarded(self, trial: Trial, guarded: GuardedArguments) -> GuardedArguments:
+    def _guards_of(self, trial: Trial, guarded: GuardedArguments) -> GuardedArguments:
         """Return the copies for a configuration; they are made again only if the launch depends on its constants."""
-        if self._rebound is None or trial is self.baseline or not trial.launch:
+        if self._rebind is None or trial is self.baseline or not trial.launch:
             return guarded
         if self._own is None or self._own[0] != (trial.threadgroup, dict(trial.constants)):
             self._own = None  # free them first
-            self._own = (trial.threadgroup, dict(trial.constants)), GuardedArguments(self._rebound(trial))
+            self._own = (trial.threadgroup, dict(trial.constants)), GuardedArguments(self._rebind(trial))
         return self._own[1]
 
     def changes_nothing(self, trial: Trial) -> bool:
         """Return whether a configuration equals the baseline, which is measured only once and has no gain."""
-        own = self.call.kernel.program.constants
-        same = all(own.get(name) == value for name, value in trial.constants.items())
-        return same and (trial.threadgroup, trial.engine) == (self.baseline.threadgroup, self.baseline.engine)
+        constants = self.call.kernel.program.constants
+        same_constants = all(constants.get(name) == value for name, value in trial.constants.items())
+        return same_constants and (trial.threadgroup, trial.engine) == (self.baseline.threadgroup, self.baseline.engine)
 
-    def _as_it_is(self, trial: Trial) -> Trial:
+    def _as_baseline(self, trial: Trial) -> Trial:
         return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
 
-    def _settle(self, guarded: GuardedArguments) -> None:
+    def _measure_finalists(self, guarded: GuardedArguments) -> None:
         """Measure the best ones again, alternating with the baseline, so that one lucky measurement does not win."""
-        other = [t for t in self.trials if t.timing and not t.once and not self.changes_nothing(t)]
-        least = min(map(_seconds, [*other, *([self.baseline] if self.baseline.timing else [])]), default=0.0)
-        ranked = sorted((t for t in other if _seconds(t) < _NEAR * least), key=_seconds)[:_FINALISTS]
-        again: dict[int, list[float]] = {}
-        places = [self.trials.index(t) for t in ranked]
+        candidates = [t for t in self.trials if t.timing and not t.once and not self.changes_nothing(t)]
+        shortest = min(map(_seconds, [*candidates, *([self.baseline] if self.baseline.timing else [])]), default=0.0)
+        finalists = sorted((t for t in candidates if _seconds(t) < _NEAR * shortest), key=_seconds)[:_FINALISTS]
+        times: dict[int, list[float]] = {}
+        places = [self.trials.index(t) for t in finalists]
         for _ in range(_ROUNDS):
             for place in (-1, *places):
                 trial = self.baseline if place < 0 else self.trials[place]
                 if trial.timing:
-                    again.setdefault(place, []).extend(self._quick(trial, guarded).seconds)
-        for place, seconds in again.items():
+                    times.setdefault(place, []).extend(self._quick(trial, guarded).seconds)
+        for place, seconds in times.items():
             trial = self.baseline if place < 0 else self.trials[place]
-            settled = replace(trial, timing=replace(trial.timing, seconds=tuple(seconds)))  # type: ignore[type-var]
+            trial_again = replace(trial, timing=replace(trial.timing, seconds=tuple(seconds)))  # type: ignore[type-var]
             if place < 0:
-                self.baseline = settled
+                self.baseline = trial_again
             else:
-                self.trials[place] = settled
-        self.trials[:] = [self._as_it_is(t) if self.changes_nothing(t) else t for t in self.trials]
+                self.trials[place] = trial_again
+        self.trials[:] = [self._as_baseline(t) if self.changes_nothing(t) else t for t in self.trials]
         self._duel(guarded)
 
     def _duel(self, guarded: GuardedArguments) -> None:
@@ -260,8 +263,8 @@ class Sweep:
         end = time.perf_counter() + _DUEL
         while len(ratios) < _TURNS and (len(ratios) < _LEAST or time.perf_counter() < end):
             pair = (best, base) if len(ratios) % 2 else (base, best)
-            took = {id(t): self._quick(t, guarded, _TURN).median for t in pair}
-            ratios.append(took[id(base)] / took[id(best)])
+            medians = {id(t): self._quick(t, guarded, _TURN).median for t in pair}
+            ratios.append(medians[id(base)] / medians[id(best)])
         self.ratios = tuple(ratios)
 
     def _dispatch(self, trial: Trial, guarded: GuardedArguments) -> Any:
@@ -278,10 +281,10 @@ class Sweep:
     def best(self) -> Trial | None:
         """The fastest configuration so far: `baseline`, unless another is faster by 2 %; None before any has run."""
         base = self.baseline
-        found = min((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds, default=None)
-        if found is None or (base.timing and _seconds(base) < EVEN * _seconds(found)):
+        fastest = min((t for t in self.trials if t.timing and not self.changes_nothing(t)), key=_seconds, default=None)
+        if fastest is None or (base.timing and _seconds(base) < EVEN * _seconds(fastest)):
             return base if base.timing else None
-        return found
+        return fastest
 
     @property
     def failures(self) -> list[Trial]:
@@ -324,12 +327,12 @@ class Sweep:
         """
         best = trial or self.best
         if trial is not None and trial.timing is None:
-            why = f"was refused: {trial.error}" if trial.error else "has not run yet"
-            raise LaunchError(f"tune: {self.call.kernel.signature.name}: this configuration {why}")
+            reason = f"was refused: {trial.error}" if trial.error else "has not run yet"
+            raise LaunchError(f"tune: {self.call.kernel.signature.name}: this configuration {reason}")
         if best is None:
             name = self.call.kernel.signature.name
-            why = f": {self.failures[0].error}" if self.failures else " yet. Call run() or wait() first."
-            raise LaunchError(f"tune: {name}: no configuration has run{why}")
+            reason = f": {self.failures[0].error}" if self.failures else " yet. Call run() or wait() first."
+            raise LaunchError(f"tune: {name}: no configuration has run{reason}")
         kernel = self.kernel(best)
         x, y, z = (*best.threadgroup, 1, 1)[:3]
         kernel.keep_threadgroup(self.call.grid, (x, y, z))
@@ -337,19 +340,19 @@ class Sweep:
         return kernel
 
 
-def _by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
+def _results_by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
     """Return the right results by the names of the arrays that a kernel writes."""
     names = [p.param.name for p in call.parts if p.is_array and p.param.writable]
     if reference is None:
         return {}
-    given: Mapping[str, Any] = {names[0] if len(names) == 1 else "": reference}
+    results: Mapping[str, Any] = {names[0] if len(names) == 1 else "": reference}
     if isinstance(reference, Mapping):
-        given = reference
-    if any(name not in names for name in given):
-        written = ", ".join(names) or "none"
+        results = reference
+    if any(name not in names for name in results):
+        writable = ", ".join(names) or "none"
         kernel = call.kernel.signature.name
-        raise ArgumentError(f"tune: {kernel}: reference has a result for each of the arrays it writes: {written}.")
-    return given
+        raise ArgumentError(f"tune: {kernel}: reference has a result for each of the arrays it writes: {writable}.")
+    return results
 
 
 def _seconds(trial: Trial) -> float:

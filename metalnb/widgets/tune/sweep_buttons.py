@@ -14,7 +14,7 @@ from metalnb.timing.units import threads
 from .. import controls, html_parts
 from ..page_events import PageEvents
 from .sweep import Sweep
-from .sweep_view import named, sweep_html
+from .sweep_view import constants_text, sweep_html
 from .trials import Trial
 
 __all__ = ["SweepButtons"]
@@ -31,22 +31,22 @@ class SweepButtons:
     Parameters
     ----------
     sweep : Sweep
-    left : callable
+    on_leave : callable
         Called when the user has released the widget.
     """
 
-    def __init__(self, sweep: Sweep, left: Callable[[], None]) -> None:
+    def __init__(self, sweep: Sweep, on_leave: Callable[[], None]) -> None:
         self._sweep = sweep
         count = len(sweep.trials)
         self.progress = ipywidgets.IntProgress(
             value=sweep.done, min=0, max=count, bar_style="info", layout={"width": "240px"},
         )  # fmt: skip
         self.count = ipywidgets.Label(layout={"min_width": "64px"})
-        self.toggle = controls.button("Stop", "stop", self._toggled, tip="stop after this one, or continue")
-        self.apply = controls.button("Apply", "check", self._applied, tip="make the best one the default")
+        self.toggle = controls.button("Stop", "stop", self._on_toggle, tip="stop after this one, or continue")
+        self.apply = controls.button("Apply", "check", self._apply, tip="make the best one the default")
         self._note = controls.html()
         self._view = controls.html()
-        self.events = PageEvents(click=self._clicked, off=left)
+        self.events = PageEvents(click=self._on_click, off=on_leave)
         row = [self.progress, self.count, self.toggle, self.apply, self._note, self.events]
         bar = ipywidgets.HBox(row, layout={"align_items": "center", "flex_flow": "row wrap"})
         self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
@@ -65,24 +65,24 @@ class SweepButtons:
         self.apply.disabled = sweep.best is None
         self._view.value = sweep_html(sweep, live=True)
 
-    def _toggled(self) -> None:
+    def _on_toggle(self) -> None:
         if self._sweep.running:
             self._sweep.stop()
         else:
             self._sweep.start()
 
-    def _clicked(self, at: int) -> None:
-        self._applied(self._sweep.trials[at])
+    def _on_click(self, index: int) -> None:
+        self._apply(self._sweep.trials[index])
 
-    def _applied(self, trial: Trial | None = None) -> None:
-        chosen = trial or self._sweep.best
+    def _apply(self, trial: Trial | None = None) -> None:
+        best = trial or self._sweep.best
         try:
-            kernel = self._sweep.apply(chosen)
+            kernel = self._sweep.apply(best)
         except MetalnbError as error:
             self._note.value = html_parts.error(str(error))
             return
         name = escape(kernel.signature.name)
-        with_constants = f" with {escape(', '.join(named(chosen.constants)))}" if chosen and chosen.constants else ""
-        group = threads(chosen.threadgroup) if chosen else ""
-        on = f" on {escape(kernel.engine.name)}" if chosen and chosen.engine else ""
-        self._note.value = f"{name}{with_constants} now uses threadgroup {group} by default{on}"
+        with_constants = f" with {escape(', '.join(constants_text(best.constants)))}" if best and best.constants else ""
+        group = threads(best.threadgroup) if best else ""
+        engine = f" on {escape(kernel.engine.name)}" if best and best.engine else ""
+        self._note.value = f"{name}{with_constants} now uses threadgroup {group} by default{engine}"

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from metalnb.timing.units import rate, seconds, threads, times, trimmed
+from metalnb.timing.units import rate, seconds, threads, times, trim_grid
 
 from .. import html_parts
 from .sweep import EVEN, Sweep
 from .trials import Trial
 
-__all__ = ["label", "named", "sweep_html", "sweep_text"]
+__all__ = ["constants_text", "label", "sweep_html", "sweep_text"]
 
 _LISTED = 12
 _ACROSS = 12  # columns; a wider map is transposed
@@ -22,27 +22,27 @@ _PLANE = "y \\ x"
 def label(trial: Trial) -> str:
     """Return the name of a configuration: ``32 × 8, TILE = 16``; ``32 × 8 on cuda`` if several engines are tried."""
     group = [threads(trial.threadgroup)] if trial.threadgroup else []  # there is none if its function failed
-    return ", ".join([*group, *named(trial.constants)]) + (f" on {trial.engine}" if trial.engine else "")
+    return ", ".join([*group, *constants_text(trial.constants)]) + (f" on {trial.engine}" if trial.engine else "")
 
 
 def sweep_html(sweep: Sweep, *, live: bool = False) -> str:
     """Render a sweep as HTML; on a live page, clicking a cell of the map describes it in a line."""
-    head = f"<code><b>{escape(sweep.call.kernel.signature.name)}</b></code> <span>{escape(_state(sweep))}</span>"
+    head = f"<code><b>{escape(sweep.call.kernel.signature.name)}</b></code> <span>{escape(_state_text(sweep))}</span>"
     best = sweep.best
     body = ""
     if best is not None and best.timing is not None:
-        body += f'<div><b class="metalnb-big">threadgroup {escape(label(best))}</b> {_against(sweep)}</div>'
+        body += f'<div><b class="metalnb-big">threadgroup {escape(label(best))}</b> {_gain_text(sweep)}</div>'
         body += html_parts.throughput(best.timing)
-    ended = html_parts.error(sweep.error) if sweep.error else ""
-    return html_parts.card(head, ended + body + _heat(sweep, live=live) + _failures(sweep.failures))
+    failure = html_parts.error(sweep.error) if sweep.error else ""
+    return html_parts.card(head, failure + body + _heat(sweep, live=live) + _failures(sweep.failures))
 
 
 def sweep_text(sweep: Sweep) -> str:
     """Render a sweep for a terminal."""
-    lines = [f"tune {sweep.call.kernel.signature.name}: {_state(sweep)}"]
+    lines = [f"tune {sweep.call.kernel.signature.name}: {_state_text(sweep)}"]
     best = sweep.best
     if best is not None:
-        lines.append(f"  best: threadgroup {label(best)}; {_against(sweep)}")
+        lines.append(f"  best: threadgroup {label(best)}; {_gain_text(sweep)}")
         ranked = sorted((t for t in sweep.trials if t.timing), key=lambda t: t.seconds or 0.0)
         top = best.seconds or 1.0
         for trial in ranked[:_LISTED]:
@@ -53,47 +53,47 @@ def sweep_text(sweep: Sweep) -> str:
             )
         if len(ranked) > _LISTED:
             lines.append(f"  … and {len(ranked) - _LISTED} slower")
-    failed = sweep.failures
-    lines += [f"  {label(t):<24} refused: {_brief(t.error)}" for t in failed[:_LISTED]]
-    if len(failed) > _LISTED:
-        lines.append(f"  … and {len(failed) - _LISTED} more refused")
+    failures = sweep.failures
+    lines += [f"  {label(t):<24} refused: {_brief(t.error)}" for t in failures[:_LISTED]]
+    if len(failures) > _LISTED:
+        lines.append(f"  … and {len(failures) - _LISTED} more refused")
     lines += [f"  ended: {sweep.error}"] if sweep.error else []
     return "\n".join(lines)
 
 
-def _state(sweep: Sweep) -> str:
-    tried = f"{sweep.done} of {len(sweep.trials)} configurations tried"
-    once = sum(trial.once for trial in sweep.trials)
-    failed = f", {len(sweep.failures)} refused" if sweep.failures else ""
-    failed += f", {once} given up after one run" if once else ""
+def _state_text(sweep: Sweep) -> str:
+    progress = f"{sweep.done} of {len(sweep.trials)} configurations tried"
+    given_up = sum(trial.once for trial in sweep.trials)
+    details = f", {len(sweep.failures)} refused" if sweep.failures else ""
+    details += f", {given_up} given up after one run" if given_up else ""
     left_out = sum(trial.left_out for trial in sweep.trials)
-    failed += f", {left_out} left out" if left_out else ""
-    failed += ", by the wall clock" if sweep.wall else ""
-    groups, grid = sweep.call.groups, f"grid {threads(trimmed(sweep.call.grid))}"
+    details += f", {left_out} left out" if left_out else ""
+    details += ", by the wall clock" if sweep.wall else ""
+    groups, grid = sweep.call.groups, f"grid {threads(trim_grid(sweep.call.grid))}"
     if groups is not None:
         grid = f"{threads(_extents(groups))} threadgroup{'' if groups == 1 else 's'}"
-    return f"{grid} · {tried}{failed}{' …' if sweep.running else ''}"
+    return f"{grid} · {progress}{details}{' …' if sweep.running else ''}"
 
 
-def _extents(given: Any) -> tuple[int, ...]:
-    return tuple(given) if isinstance(given, Iterable) else (given,)
+def _extents(extents: Any) -> tuple[int, ...]:
+    return tuple(extents) if isinstance(extents, Iterable) else (extents,)
 
 
-def _against(sweep: Sweep) -> str:
+def _gain_text(sweep: Sweep) -> str:
     """Return a sentence with the best time, and its gain over the unchanged kernel."""
     best, base = sweep.best, sweep.baseline
     if best is None or best.seconds is None:
         return ""
-    took = seconds(best.seconds)
+    time = seconds(best.seconds)
     if best is base:
         noise = " beyond noise" if any(_faster(sweep, trial) for trial in sweep.trials) else ""
-        return f"{took}: the kernel as it is; no configuration is faster{noise}"
+        return f"{time}: the kernel as it is; no configuration is faster{noise}"
     if sweep.gain is None:
-        return f"{took}; the kernel as it is failed: {_brief(base.error)}" if base.error else took
+        return f"{time}; the kernel as it is failed: {_brief(base.error)}" if base.error else time
     as_it_is = f"as it is: {seconds(base.seconds or 0)} in {label(base)}"
-    between = f" ({' to '.join(times(v)[:-2] for v in sweep.interval)})" if sweep.interval else ""
-    gain = f"{times(sweep.gain)} as fast{between} as" if sweep.gain >= EVEN else "no faster than"
-    return f"{took}, {gain} the kernel {as_it_is}"
+    interval = f" ({' to '.join(times(v)[:-2] for v in sweep.interval)})" if sweep.interval else ""
+    gain = f"{times(sweep.gain)} as fast{interval} as" if sweep.gain >= EVEN else "no faster than"
+    return f"{time}, {gain} the kernel {as_it_is}"
 
 
 def _faster(sweep: Sweep, trial: Trial) -> bool:
@@ -111,21 +111,21 @@ def _heat(sweep: Sweep, *, live: bool) -> str:
         parts.setdefault(trial.engine if plane else "", []).append(trial)
     tables = "".join(_table(sweep, trials, name, numbers) for name, trials in parts.items())
     hint = "point at a configuration to read it, click on it to apply it"
-    return tables + (f'<div class="metalnb-soft metalnb-told">{hint}</div>' if live else "")
+    return tables + (f'<div class="metalnb-soft metalnb-description">{hint}</div>' if live else "")
 
 
 def _table(sweep: Sweep, trials: Sequence[Trial], engine: str, numbers: Mapping[int, int]) -> str:
-    corner, at = _places(trials)
-    rows, columns = ([*dict.fromkeys(names)] for names in zip(*at, strict=True))
+    corner, by_place = _places(trials)
+    rows, columns = ([*dict.fromkeys(names)] for names in zip(*by_place, strict=True))
     if corner == _PLANE:
         rows, columns = sorted(rows, key=int), sorted(columns, key=int)
     if len(columns) > _ACROSS and len(columns) > len(rows):
-        rows, columns, at = columns, rows, {(c, r): t for (r, c), t in at.items()}
+        rows, columns, by_place = columns, rows, {(c, r): t for (r, c), t in by_place.items()}
         corner = "x \\ y" if corner == _PLANE else ""
     top = "".join(f"<th>{escape(c)}</th>" for c in columns)
     lines = []
     for row in rows:
-        cells = "".join(_cell(sweep, at.get((row, c)), numbers) for c in columns)
+        cells = "".join(_cell(sweep, by_place.get((row, c)), numbers) for c in columns)
         lines.append(f"<tr><th>{escape(row)}</th>{cells}</tr>")
     head = f"<thead><tr><th>{escape(corner)}</th>{top}</tr></thead>"
     name = f'<div class="metalnb-soft">on {escape(engine)}</div>' if engine else ""
@@ -144,7 +144,8 @@ def _places(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]
     if _is_plane(trials):
         return _PLANE, {(str(t.threadgroup[1]), str(t.threadgroup[0])): t for t in trials}
     return "threadgroup", {
-        (", ".join([*filter(None, [t.engine]), *named(t.constants)]), threads(t.threadgroup)): t for t in trials
+        (", ".join([*filter(None, [t.engine]), *constants_text(t.constants)]), threads(t.threadgroup)): t
+        for t in trials
     }
 
 
@@ -153,11 +154,11 @@ def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
     if trial is None:
         return "<td></td>"
     if trial.error:
-        why = escape(f"{label(trial)} refused: {_brief(trial.error)}")
-        return f'<td class="metalnb-heat metalnb-soft" title="{why}">refused</td>'
+        reason = escape(f"{label(trial)} refused: {_brief(trial.error)}")
+        return f'<td class="metalnb-heat metalnb-soft" title="{reason}">refused</td>'
     if trial.left_out:
-        why = escape(f"{label(trial)}: left out, since others on {trial.engine} take ten times the best's time")
-        return f'<td class="metalnb-heat metalnb-soft" title="{why}">–</td>'
+        reason = escape(f"{label(trial)}: left out, since others on {trial.engine} take ten times the best's time")
+        return f'<td class="metalnb-heat metalnb-soft" title="{reason}">–</td>'
     if trial.seconds is None or best is None or best.seconds is None:
         return '<td class="metalnb-heat metalnb-soft">·</td>'
     part = min(1.0, best.seconds / trial.seconds) if trial.seconds else 1.0
@@ -166,11 +167,11 @@ def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
     kind = "metalnb-heat metalnb-best" if trial.timing is best.timing else "metalnb-heat"
     number = numbers.get(id(trial))
     acts = "" if number is None else f' data-metalnb-at="{number}" tabindex="0" role="button"'
-    title = escape(_described(sweep, trial))
+    title = escape(_trial_text(sweep, trial))
     return f'<td class="{kind}" style="{colour}" title="{title}"{acts}>{seconds(trial.seconds)}</td>'
 
 
-def _described(sweep: Sweep, trial: Trial) -> str:
+def _trial_text(sweep: Sweep, trial: Trial) -> str:
     """Return a configuration with its figures, in words."""
     parts = [f"{label(trial)}: {seconds(trial.seconds or 0)}"]
     if trial.timing and trial.timing.bandwidth:
@@ -183,21 +184,24 @@ def _described(sweep: Sweep, trial: Trial) -> str:
     return ", ".join(parts)
 
 
-def _failures(failed: Sequence[Trial]) -> str:
+def _failures(trials: Sequence[Trial]) -> str:
     """Render the refused configurations, a row for each reason."""
     reasons: dict[str, list[str]] = {}
-    for trial in failed:
+    for trial in trials:
         reasons.setdefault(_brief(trial.error), []).append(label(trial))
     if not reasons:
         return ""
-    listed = list(reasons.items())[:_LISTED]
-    rows = [f"<tr><td>{escape('; '.join(names))}</td><td>refused: {escape(why)}</td></tr>" for why, names in listed]
-    more = len(reasons) - len(listed)
-    rest = f'<div class="metalnb-soft">… and {more} more reasons</div>' if more else ""
+    shown_reasons = list(reasons.items())[:_LISTED]
+    rows = [
+        f"<tr><td>{escape('; '.join(labels))}</td><td>refused: {escape(reason)}</td></tr>"
+        for reason, labels in shown_reasons
+    ]
+    rest_count = len(reasons) - len(shown_reasons)
+    rest = f'<div class="metalnb-soft">… and {rest_count} more reasons</div>' if rest_count else ""
     return f'<table class="metalnb-part metalnb-refused"><tbody>{"".join(rows)}</tbody></table>{rest}'
 
 
-def named(constants: Mapping[str, Any]) -> list[str]:
+def constants_text(constants: Mapping[str, Any]) -> list[str]:
     """Return each constant with its value."""
     return [f"{name} = {value!r}" for name, value in constants.items()]
 

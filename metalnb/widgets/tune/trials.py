@@ -18,7 +18,7 @@ from metalnb.timing.records import Timing
 from ..bound_call import BoundCall
 from ..threadgroup_choices import all_groups
 
-__all__ = ["Trial", "failure", "order", "resolved", "trials"]
+__all__ = ["Trial", "failure", "order", "resolve", "trials"]
 
 _MOST = 4096  # configurations
 _USUAL = 256  # threads: threadgroups of about this size are tried first
@@ -82,19 +82,19 @@ def trials(
         For an impossible configuration.
     """
     signature = call.kernel.signature
-    known = {c.name: c for c in call.kernel.reflection.constants}
+    declared = {c.name: c for c in call.kernel.reflection.constants}
     for name, values in constants.items():
-        if name not in known:
-            names = ", ".join(known) or "none"
+        if name not in declared:
+            names = ", ".join(declared) or "none"
             raise ArgumentError(f"tune: {signature.name}: the cell has no function constant {name!r}; it has: {names}.")
         if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
             raise ArgumentError(f"tune: constants[{name!r}] is a list of values to try; got {values!r}.")
         for value in values:
-            check_constant(known[name], value)
+            check_constant(declared[name], value)
     combinations = list(_combinations(constants))
     if callable(groups):
-        found = [_grouped(call, chosen, groups) for chosen in combinations]
-        return [replace(trial, engine=engine) for engine in engines for trial in found]
+        per_constants = [_trial_of(call, combination, groups) for combination in combinations]
+        return [replace(trial, engine=engine) for engine in engines for trial in per_constants]
     if groups is None:
         # The number of threadgroups is the same: they fit, whatever their size.
         x, y, z = call.grid if call.groups is None else (n * MAX_THREADS if n > 1 else n for n in call.grid)
@@ -104,38 +104,38 @@ def trials(
     each = list(itertools.product(engines, combinations, (_group(g) for g in groups)))
     if len(each) > _MOST:
         raise ArgumentError(f"tune: {len(each):,} configurations are too many; the limit is {_MOST:,}.")
-    return [_checked(Trial(group, chosen, engine=engine), call) for engine, chosen, group in each]
+    return [_check_threadgroup(Trial(group, combination, engine=engine), call) for engine, combination, group in each]
 
 
-def order(found: Sequence[Trial], *, usual_first: bool) -> list[int]:
+def order(configurations: Sequence[Trial], *, usual_first: bool) -> list[int]:
     """Return the order in which to try configurations, by index: engine after engine, the kernel's own first.
 
     With ``usual_first`` those of about 256 threads go before the others; on another engine they always do, since it may
     be given up after a few.
     """
-    own = found[0].engine if found else ""
-    engines = list(dict.fromkeys(trial.engine for trial in found))
+    kernel_engine = configurations[0].engine if configurations else ""
+    engines = list(dict.fromkeys(trial.engine for trial in configurations))
 
     def key(place: int) -> tuple[int, float]:
-        trial = found[place]
-        usual = usual_first or trial.engine != own
+        trial = configurations[place]
+        usual = usual_first or trial.engine != kernel_engine
         return engines.index(trial.engine), _unusual(trial.threadgroup) if usual else 0.0
 
-    return sorted(range(len(found)), key=key)
+    return sorted(range(len(configurations)), key=key)
 
 
-def resolved(kernel: Kernel, chosen: Mapping[str, Any], value: Any) -> Any:
+def resolve(kernel: Kernel, chosen_constants: Mapping[str, Any], value: Any) -> Any:
     """Evaluate the parts of a launch that are functions of the constants, with those that they have parameters for."""
     if not callable(value):
         return value
-    known = {**kernel.program.constants, **chosen}
+    constants = {**kernel.program.constants, **chosen_constants}
     names = inspect.signature(value).parameters
-    missing = [name for name in names if name not in known]
+    missing = [name for name in names if name not in constants]
     if missing:
-        have = ", ".join(known) or "none"
-        asked = f"a function of the launch asks for {missing[0]!r}"
-        raise ArgumentError(f"tune: {kernel.signature.name}: {asked}; the constants are: {have}.")
-    return value(**{name: known[name] for name in names})
+        have = ", ".join(constants) or "none"
+        problem = f"a function of the launch asks for {missing[0]!r}"
+        raise ArgumentError(f"tune: {kernel.signature.name}: {problem}; the constants are: {have}.")
+    return value(**{name: constants[name] for name in names})
 
 
 def failure(error: Exception) -> str:
@@ -143,12 +143,12 @@ def failure(error: Exception) -> str:
     return str(error) if isinstance(error, MetalnbError) else f"{type(error).__name__}: {error}"
 
 
-def _grouped(call: BoundCall, chosen: Mapping[str, Any], groups: Callable[..., Any]) -> Trial:
+def _trial_of(call: BoundCall, constants: Mapping[str, Any], groups: Callable[..., Any]) -> Trial:
     """Return the configuration of some constants; one without a threadgroup is listed as rejected."""
     try:
-        return _checked(Trial(_group(resolved(call.kernel, chosen, groups)), chosen), call)
+        return _check_threadgroup(Trial(_group(resolve(call.kernel, constants, groups)), constants), call)
     except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
-        return Trial((), chosen, error=failure(error))
+        return Trial((), constants, error=failure(error))
 
 
 def _unusual(threadgroup: tuple[int, ...]) -> float:
@@ -161,11 +161,11 @@ def _combinations(constants: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, 
         yield dict(zip(constants, values, strict=True))
 
 
-def _group(given: Any) -> tuple[int, ...]:
-    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+def _group(extents: Any) -> tuple[int, ...]:
+    return tuple(extents) if isinstance(extents, Sequence) and not isinstance(extents, str) else (extents,)
 
 
-def _checked(trial: Trial, call: BoundCall) -> Trial:
+def _check_threadgroup(trial: Trial, call: BoundCall) -> Trial:
     """Reject a value that is not a threadgroup; one that is too large is listed as a failure."""
     group: tuple[Any, ...] = trial.threadgroup
     if not all(type(n) is int and n > 0 for n in group):

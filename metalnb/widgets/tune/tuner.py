@@ -15,7 +15,7 @@ from ..bound_call import BoundCall, bound_call
 from ..live import Live
 from .sweep import Sweep
 from .sweep_view import sweep_html, sweep_text
-from .trials import Trial, failure, resolved, trials
+from .trials import Trial, failure, resolve, trials
 
 __all__ = ["Tuner", "tune"]
 
@@ -86,26 +86,26 @@ def tune(
     ...          grid=lambda ROWS: (n, n // ROWS), reference=a @ b)              # doctest: +SKIP
     """
     changing = {name: value for name, value in launch.items() if callable(value)}
-    fixed = {name: resolved(kernel, {}, value) for name, value in launch.items()}
+    fixed = {name: resolve(kernel, {}, value) for name, value in launch.items()}
     if callable(threadgroup):
-        fixed["threadgroup"] = resolved(kernel, {}, threadgroup)
-    call = _bound(kernel, args, fixed)
+        fixed["threadgroup"] = resolve(kernel, {}, threadgroup)
+    call = _bind(kernel, args, fixed)
 
-    def launched(trial: Trial) -> Trial:
+    def launch_of(trial: Trial) -> Trial:
         try:
-            return replace(trial, launch={name: resolved(kernel, trial.constants, v) for name, v in changing.items()})
+            return replace(trial, launch={name: resolve(kernel, trial.constants, v) for name, v in changing.items()})
         except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
             return replace(trial, error=trial.error or failure(error))
 
-    tried = _engines(kernel, engines, held=bool(residents((*args, *fixed.values()))))
-    found = [launched(trial) for trial in trials(call, threadgroup, constants or {}, tried)]
+    names = _engines(kernel, engines, has_residents=bool(residents((*args, *fixed.values()))))
+    configurations = [launch_of(trial) for trial in trials(call, threadgroup, constants or {}, names)]
 
-    def rebound(trial: Trial) -> BoundCall:
-        own = {**fixed, **trial.launch, "threadgroup": trial.threadgroup}
-        return bound_call("tune", kernel.specialize(**trial.constants), args, own)
+    def rebind(trial: Trial) -> BoundCall:
+        arguments = {**fixed, **trial.launch, "threadgroup": trial.threadgroup}
+        return bound_call("tune", kernel.specialize(**trial.constants), args, arguments)
 
     tuner = Tuner(
-        call, found, check=check, reference=reference, rebound=rebound if changing else None,
+        call, configurations, check=check, reference=reference, rebind=rebind if changing else None,
         usual_first=threadgroup is None,
     )  # fmt: skip
     return tuner.start() if run else tuner
@@ -124,10 +124,10 @@ class Tuner(Sweep, Live):
 
     def __init__(
         self, call: BoundCall, trials: list[Trial], *, check: bool, reference: Any = None,
-        rebound: Callable[[Trial], BoundCall] | None = None, usual_first: bool = False,
+        rebind: Callable[[Trial], BoundCall] | None = None, usual_first: bool = False,
     ) -> None:  # fmt: skip
         Sweep.__init__(
-            self, call, trials, check=check, reference=reference, rebound=rebound, usual_first=usual_first,
+            self, call, trials, check=check, reference=reference, rebind=rebind, usual_first=usual_first,
         )  # fmt: skip
         Live.__init__(self)
 
@@ -139,26 +139,26 @@ class Tuner(Sweep, Live):
         """Return the sweep as HTML."""
         return sweep_html(self)
 
-    def _make(self) -> Any:
+    def _create_box(self) -> Any:
         from .sweep_buttons import SweepButtons
 
-        self._controls = SweepButtons(self, self._left)
+        self._controls = SweepButtons(self, self._on_leave)
         self._events = self._controls.events
         return self._controls.box
 
-    def _changed(self) -> None:
-        if self._made is not None:
+    def _on_change(self) -> None:
+        if self._box is not None:
             self._controls.draw()
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         self._stale = True
-        self._rested()  # now, because a notebook that is executed without a page may be saved next
+        self._update_if_idle()  # now, because a notebook that is executed without a page may be saved next
 
-    def _replaced(self) -> None:
+    def _on_replaced(self) -> None:
         self.stop()
 
 
-def _bound(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundCall:
+def _bind(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundCall:
     """Bind the call; if the default threadgroup does not fit the kernel's arrays, use one that does."""
     try:
         return bound_call("tune", kernel, args, launch)
@@ -171,22 +171,23 @@ def _bound(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundC
         raise
 
 
-def _engines(kernel: Any, asked: Sequence[str] | None, *, held: bool) -> list[str]:
+def _engines(kernel: Any, requested: Sequence[str] | None, *, has_residents: bool) -> list[str]:
     """Return the names of the engines to try, the kernel's own first; if that is the only one, return an empty name."""
-    own = kernel.engine.name
-    if asked is not None:
-        if isinstance(asked, str) or not asked:
-            raise ArgumentError(f'tune: engines is a list of names, like ["cuda", "cpu"]; got {asked!r}.')
-        names = list(dict.fromkeys(engine_package.named(name).name for name in asked))
-        if held and names != [own]:
-            raise ArgumentError(f"tune: the arrays are in the memory of {own!r}. Pass NumPy arrays for others.")
-    elif held:
-        names = [own]
+    kernel_engine = kernel.engine.name
+    if requested is not None:
+        if isinstance(requested, str) or not requested:
+            raise ArgumentError(f'tune: engines is a list of names, like ["cuda", "cpu"]; got {requested!r}.')
+        names = list(dict.fromkeys(engine_package.named(name).name for name in requested))
+        if has_residents and names != [kernel_engine]:
+            message = f"tune: the arrays are in the memory of {kernel_engine!r}. Pass NumPy arrays for others."
+            raise ArgumentError(message)
+    elif has_residents:
+        names = [kernel_engine]
     else:
-        base = own.partition(":")[0]
-        names = [own, *(n for n in engine_package.REGISTRY if ":" not in n and n != base and _answers(n))]
-    names.sort(key=lambda name: name != own)
-    return names if names != [own] else [""]
+        base = kernel_engine.partition(":")[0]
+        names = [kernel_engine, *(n for n in engine_package.REGISTRY if ":" not in n and n != base and _answers(n))]
+    names.sort(key=lambda name: name != kernel_engine)
+    return names if names != [kernel_engine] else [""]
 
 
 def _answers(name: str) -> bool:

@@ -24,8 +24,8 @@ from metalnb.errors import CompileError, Diagnostic
 from metalnb.msl.signature import Input, Param
 from metalnb.msl.text.bracket_tree import Outline, Tree, outline
 from metalnb.msl.text.edits import Edit, EditedText
-from metalnb.msl.text.instantiations import explicit_instantiations, template_id, written
-from metalnb.msl.text.kernel_head import KernelHead, ParameterText, kernel_heads, without
+from metalnb.msl.text.instantiations import explicit_instantiations, template_id, text_of_range
+from metalnb.msl.text.kernel_head import KernelHead, ParameterText, attribute_range, kernel_heads
 from metalnb.msl.text.scanned_cell import Cell
 from metalnb.msl.text.tokens import tokenize
 
@@ -199,7 +199,7 @@ class _Writer:
                 edits += [Edit(a, b, "") for a, b in segment.lists]
                 end = segment.name(role.name).end  # in `device T (*x)[4]`, it belongs to the type after the bracket
                 edits.append(Edit(end, end, f" [[buffer({buffers.index(position)})]]"))
-        edits.append(head.add(_EXTRA.format(index=len(buffers)), first=not count))
+        edits.append(head.add(_EXTRA.format(index=len(buffers)), is_first=not count))
         edits.append(head.prepend(_START + "".join(variables)))
         return edits
 
@@ -230,7 +230,7 @@ class _Writer:
                 last = tree.tokens[min(stop, len(tree.tokens) - 1)]
                 edits.append(Edit(tree.tokens[instantiation.start].start, last.end, ""))
             elif template is not None and tree.text(template[1] + 1) == "(":
-                function = written(text, tree, template)
+                function = text_of_range(text, tree, template)
                 end = tree.tokens[tree.close(template[1] + 1)].end
                 edits.append(Edit(tree.tokens[start].start, end, f"[[kernel]] decltype({function}) {function}"))
         return edits
@@ -244,11 +244,11 @@ class _Writer:
             if not places or any(start <= tokens[a].start < end for start, end in heads):
                 continue
             name = tree.texts[a - 1]
-            if (name in self._constants or macro) and tree.around(a, "(") < 0:
+            if (name in self._constants or macro) and tree.enclosing(a, "(") < 0:
                 paste = "" if name in self._constants else "##"
                 edits.append(Edit(tokens[a].start, tokens[b].end, f" = metalnb_value_{paste}{name}"))
             else:
-                first, last = without(tree, a, b, places[0])
+                first, last = attribute_range(tree, a, b, places[0])
                 edits.append(Edit(tokens[first].start, tokens[last].end, ""))
         for i, token in enumerate(tokens):
             if token.text == "is_function_constant_defined" and i + 3 < len(tokens):

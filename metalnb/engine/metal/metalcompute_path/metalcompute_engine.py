@@ -16,7 +16,7 @@ from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.staging import Staging
 from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic, LaunchError
-from metalnb.msl.language.versions import newer, words
+from metalnb.msl.language.versions import newer_words, words
 
 from ..assembled_source import AssembledSource
 from .lowering import lower_kernel, runs_unchanged
@@ -74,7 +74,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         """
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
-            for _, _, feature in newer(cell, _MSL):
+            for _, _, feature in newer_words(cell, _MSL):
                 message = f"{feature.message}; engine 'metal:metalcompute' has MSL 2.3 (metalcompute 0.2.9)"
                 problems.append(
                     _with_message(feature, message, "run the cell on engine 'metal' or 'cpu', or do without it")

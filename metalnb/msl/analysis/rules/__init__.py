@@ -26,24 +26,21 @@ from . import (
     shifts,
     spaces,
 )
-from .entry_points import constant_type, input_type, misplaced, no_space, thread_limit, unbound, uninstantiated
+from .entry_points import (
+    constant_type,
+    input_type,
+    misplaced_attribute,
+    missing_space,
+    thread_limit,
+    unbound_parameter,
+    uninstantiated_template,
+)
 from .syntax_walk import CellSyntax
 
 __all__ = [
-    "MAX_BUFFERS",
-    "check",
-    "constant_type",
-    "input_type",
-    "is_graphics",
-    "is_input",
-    "misplaced",
-    "no_kernel",
-    "no_space",
-    "space_of",
-    "thread_limit",
-    "unbound",
-    "uninstantiated",
-]
+    "MAX_BUFFERS", "check", "constant_type", "input_type", "is_graphics", "is_input", "misplaced_attribute",
+    "missing_space", "no_kernel", "space_of", "thread_limit", "unbound_parameter", "uninstantiated_template",
+]  # fmt: skip
 
 MAX_BUFFERS = 31
 
@@ -74,41 +71,41 @@ def no_kernel(cell: Cell) -> Diagnostic:
     return cell.about_all("no kernel in this cell", hint)
 
 
-def check(parsed: Parsed, found: list[Signature], seen: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, kernels: list[Signature], syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Check a cell that the parser accepted; a finding of severity "warning" does not reject it.
 
     Parameters
     ----------
     parsed : Parsed
-    found : list of Signature
+    kernels : list of Signature
         The cell's kernels.
-    seen : CellSyntax
+    syntax : CellSyntax
         The cell's contents.
     """
-    yield from _kernel_names(parsed, found)
-    placed = list(spaces.check(parsed, seen))
-    yield from placed
-    yield from entry_points.check(parsed, seen)
-    yield from call_graph.check(parsed, seen)
+    yield from _kernel_names(parsed, kernels)
+    space_errors = list(spaces.check(parsed, syntax))
+    yield from space_errors
+    yield from entry_points.check(parsed, syntax)
+    yield from call_graph.check(parsed, syntax)
     # A pointer without an address space is treated as a thread pointer; the errors that this causes are noise.
-    lines = {(d.file, d.line) for d in placed}
-    yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
-    yield from restrictions.check(parsed, seen)
-    yield from shifts.check(parsed, seen)
-    yield from endless_loops.check(parsed, seen)
-    yield from barriers.check(parsed, seen)
-    yield from print_arguments.check(parsed, seen)
+    lines = {(d.file, d.line) for d in space_errors}
+    yield from (d for d in conversions.check(parsed, syntax) if (d.file, d.line) not in lines)
+    yield from restrictions.check(parsed, syntax)
+    yield from shifts.check(parsed, syntax)
+    yield from endless_loops.check(parsed, syntax)
+    yield from barriers.check(parsed, syntax)
+    yield from print_arguments.check(parsed, syntax)
 
 
-def _kernel_names(parsed: Parsed, found: list[Signature]) -> Iterator[Diagnostic]:
-    seen: dict[str, Signature] = {}
-    for k in found:
-        if k.name in seen:
+def _kernel_names(parsed: Parsed, kernels: list[Signature]) -> Iterator[Diagnostic]:
+    by_name: dict[str, Signature] = {}
+    for k in kernels:
+        if k.name in by_name:
             text = parsed.cell.edited.line(k.line)
-            written = re.search(rf"\b{re.escape(k.name)}\b", text)
-            column = written.start() + 1 if written else 1
+            match = re.search(rf"\b{re.escape(k.name)}\b", text)
+            column = match.start() + 1 if match else 1
             yield Diagnostic(
-                k.line, column, f"two kernels are named '{k.name}' (the other is on line {seen[k.name].line})",
+                k.line, column, f"two kernels are named '{k.name}' (the other is on line {by_name[k.name].line})",
                 text, parsed.cell.name, "rename one: a program binds each kernel by its name",
             )  # fmt: skip
-        seen[k.name] = k
+        by_name[k.name] = k

@@ -25,21 +25,23 @@ _DECLARED = frozenset({"DECL_STMT", "VAR_DECL"})
 _CURSORS = 8192  # most cursors in a kernel: analysing a longer one would take longer than compiling it
 
 
-def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Warn about the first return and the first branch that make some threads of a kernel miss a barrier."""
-    for function in found.functions:
+    for function in syntax.functions:
         if function.barriers and "kernel" in marks(function.cursor):
-            yield from _missed(parsed, function)
+            yield from _missed_barriers(parsed, function)
 
 
-def _missed(parsed: Parsed, function: FunctionSyntax) -> Iterator[Diagnostic]:
+def _missed_barriers(parsed: Parsed, function: FunctionSyntax) -> Iterator[Diagnostic]:
     name = function.cursor.spelling
     threads = _Threads(function.cursor)
-    left = next(((r, b) for r in threads.returns for b in function.barriers if _offset(r) < b.location.offset), None)
-    if left is not None:
-        line = parsed.diagnostic(left[1].location, "").line
+    early_return = next(
+        ((r, b) for r in threads.returns for b in function.barriers if _offset(r) < b.location.offset), None,
+    )  # fmt: skip
+    if early_return is not None:
+        line = parsed.diagnostic(early_return[1].location, "").line
         yield parsed.diagnostic(
-            left[0].extent.start,
+            early_return[0].extent.start,
             f"{name}: threads that return here never reach the threadgroup_barrier on line {line}; all threads of a "
             "threadgroup must, and without them its results may be lost",
             "guard the loads and stores instead of returning: here a grid has no surplus threads (MSL 6.9.1)",
@@ -77,63 +79,63 @@ class _Threads:
     def __init__(self, kernel: Any) -> None:
         self.returns: list[Any] = []
         self.branches: list[tuple[int, int]] = []
-        self._left = _CURSORS
+        self._budget = _CURSORS
         params = [c for c in children_of(kernel) if c.kind.name == "PARM_DECL"]
-        self._differing = {p.hash for p in params if not _OWN.isdisjoint(marks(p))}
+        self._divergent = {p.hash for p in params if not _OWN.isdisjoint(marks(p))}
         body = next((c for c in children_of(kernel) if c.kind.name == "COMPOUND_STMT"), None)
-        ahead = [(body, False)] if body is not None and self._differing else []
-        while ahead and self._left > 0:
-            self._left -= 1
-            cursor, parted = ahead.pop()
-            ahead += reversed(self._statement(cursor, parted=parted))
+        pending = [(body, False)] if body is not None and self._divergent else []
+        while pending and self._budget > 0:
+            self._budget -= 1
+            cursor, is_partial = pending.pop()
+            pending += reversed(self._statement(cursor, is_partial=is_partial))
 
-    def _statement(self, cursor: Any, *, parted: bool) -> list[tuple[Any, bool]]:
+    def _statement(self, cursor: Any, *, is_partial: bool) -> list[tuple[Any, bool]]:
         """Analyse one statement; return the statements in it, each with whether only some threads run it."""
         kind = cursor.kind.name
         if kind == "RETURN_STMT":
-            self.returns += [cursor] if parted else []
+            self.returns += [cursor] if is_partial else []
             return []
         if kind == "VAR_DECL" or cursor.kind.is_expression():
-            self._assign(cursor, kind, parted=parted)
+            self._assign(cursor, kind, is_partial=is_partial)
             return []
         children = children_of(cursor)
         if kind != "IF_STMT":
-            return [(c, parted) for c in children]
+            return [(c, is_partial) for c in children]
         first = next((i for i, c in enumerate(children) if c.kind.name not in _DECLARED), 0)
-        for declared in children[:first]:
-            ahead = [declared, *children_of(declared)]
-            for each in ahead:
-                self._assign(each, each.kind.name, parted=parted)
-        if self._differs(children[first]):
+        for declaration in children[:first]:
+            cursors = [declaration, *children_of(declaration)]
+            for each in cursors:
+                self._assign(each, each.kind.name, is_partial=is_partial)
+        if self._is_divergent(children[first]):
             self.branches += [(_offset(c), c.extent.end.offset) for c in children[first + 1 :]]
-            parted = True
-        return [(c, parted) for c in children[first + 1 :]]
+            is_partial = True
+        return [(c, is_partial) for c in children[first + 1 :]]
 
-    def _assign(self, cursor: Any, kind: str, *, parted: bool) -> None:
+    def _assign(self, cursor: Any, kind: str, *, is_partial: bool) -> None:
         """Record the variables that an expression or declaration makes divergent."""
         if kind == "VAR_DECL":
-            if self._differs(cursor):
-                self._differing.add(cursor.hash)
+            if self._is_divergent(cursor):
+                self._divergent.add(cursor.hash)
             return
-        assigned = kind in _ASSIGNMENTS or (kind == "CALL_EXPR" and cursor.spelling.startswith("operator"))
-        parts = children_of(cursor) if assigned else []
+        is_assignment = kind in _ASSIGNMENTS or (kind == "CALL_EXPR" and cursor.spelling.startswith("operator"))
+        parts = children_of(cursor) if is_assignment else []
         parts = list(cursor.get_arguments()) if kind == "CALL_EXPR" else parts
-        if len(parts) == 2 and (parted or self._differs(parts[1])):
+        if len(parts) == 2 and (is_partial or self._is_divergent(parts[1])):
             variable = _variable(parts[0])
             if variable is not None:
-                self._differing.add(variable.hash)
+                self._divergent.add(variable.hash)
 
-    def _differs(self, cursor: Any) -> bool:
+    def _is_divergent(self, cursor: Any) -> bool:
         """Return whether an expression reads a divergent value."""
-        ahead = [cursor]  # iterative: the tree of a long sum is as deep as the sum is long
-        while ahead and self._left > 0:
-            self._left -= 1
-            each = ahead.pop()
-            if each.kind.name == "DECL_REF_EXPR" and each.referenced is not None:
-                if each.referenced.hash in self._differing:
+        pending = [cursor]  # iterative: the tree of a long sum is as deep as the sum is long
+        while pending and self._budget > 0:
+            self._budget -= 1
+            inner = pending.pop()
+            if inner.kind.name == "DECL_REF_EXPR" and inner.referenced is not None:
+                if inner.referenced.hash in self._divergent:
                     return True
                 continue
-            ahead += children_of(each)
+            pending += children_of(inner)
         return False
 
 

@@ -17,11 +17,11 @@ _UNSIGNED = frozenset({"UCHAR", "CHAR_U", "USHORT", "UINT", "ULONG", "ULONGLONG"
 _WAYS_OUT = frozenset({"BREAK_STMT", "RETURN_STMT", "GOTO_STMT"})
 
 
-def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Warn about a loop that runs while an unsigned number is 0 or more, with no other exit."""
-    for comparison, loop, at_most in found.loops:
-        number, zero = (_bare(side) for side in children_of(comparison))
-        if at_most:  # 0 <= k
+    for comparison, loop, is_reversed in syntax.loops:
+        number, zero = (_strip_conversions(side) for side in children_of(comparison))
+        if is_reversed:  # 0 <= k
             number, zero = zero, number
         if number.type.get_canonical().kind.name not in _UNSIGNED or integer_value(zero) != 0:
             continue
@@ -33,7 +33,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         yield parsed.diagnostic(comparison.location, message, hint, "warning")
 
 
-def _bare(cursor: Any) -> Any:
+def _strip_conversions(cursor: Any) -> Any:
     """Strip conversions and parentheses."""
     while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
         inner = children_of(cursor)

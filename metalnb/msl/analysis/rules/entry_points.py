@@ -14,16 +14,19 @@ from ...libclang.hints import reword
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax, marks
 
-__all__ = ["check", "constant_type", "input_type", "misplaced", "no_space", "unbound", "uninstantiated"]
+__all__ = [
+    "check", "constant_type", "input_type", "misplaced_attribute", "missing_space", "unbound_parameter",
+    "uninstantiated_template",
+]  # fmt: skip
 
 MAX_THREADS = 1024
 _INPUT_SCALARS = ("uint", "ushort")
 _STAGES = frozenset({"vertex", "fragment", "visible", "stitchable", "intersection", "object", "mesh"})
 
 
-def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Check the kernels, and reject functions of the graphics pipeline."""
-    for function in found.functions:
+    for function in syntax.functions:
         cursor = function.cursor
         notes = marks(cursor)
         for name in notes:
@@ -47,7 +50,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                 "write what it computes to a device buffer (MSL 5.1)",
             )  # fmt: skip
         params = [c for c in children_of(cursor) if c.kind.name == "PARM_DECL"]
-        yield from _exclusive(parsed, params)
+        yield from _conflicting_inputs(parsed, params)
         for param in params:
             for name in marks(param):
                 if name in ATTRIBUTES and ATTRIBUTES[name].use == "graphics":
@@ -58,41 +61,41 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                     )  # fmt: skip
 
 
-def _exclusive(parsed: Parsed, params: list[Any]) -> Iterator[Diagnostic]:
+def _conflicting_inputs(parsed: Parsed, params: list[Any]) -> Iterator[Diagnostic]:
     """Refuse both names of a SIMD-group's width in one kernel (MSL 5.2.3.6)."""
-    named = {name: param for param in params for name in marks(param)}
-    old = named.get("thread_execution_width")
-    if old is not None and "threads_per_simdgroup" in named:
+    by_attribute = {name: param for param in params for name in marks(param)}
+    deprecated = by_attribute.get("thread_execution_width")
+    if deprecated is not None and "threads_per_simdgroup" in by_attribute:
         yield parsed.diagnostic(
-            old.location,
+            deprecated.location,
             "a kernel cannot have inputs with both 'thread_execution_width' and 'threads_per_simdgroup'",
-            f"they are one number: drop '{old.spelling}', as thread_execution_width is deprecated (MSL 5.2.3.6)",
+            f"they are one number: drop '{deprecated.spelling}', as thread_execution_width is deprecated (MSL 5.2.3.6)",
         )  # fmt: skip
 
 
 _ARGUMENTS = {"TEMPLATE_TYPE_PARAMETER": "float", "TEMPLATE_NON_TYPE_PARAMETER": "1"}
 
 
-def uninstantiated(parsed: Parsed, cursor: Any) -> Diagnostic:
+def uninstantiated_template(parsed: Parsed, cursor: Any) -> Diagnostic:
     """Refuse a kernel template that nothing instantiates, in a cell without another kernel (MSL 5.1)."""
     name = cursor.spelling
     kinds = (c.kind.name for c in children_of(cursor))
-    given = [_ARGUMENTS.get(kind, "…") for kind in kinds if kind.startswith("TEMPLATE_")]
-    host = "_".join([name, *(g for g in given if g != "…")])
+    arguments = [_ARGUMENTS.get(kind, "…") for kind in kinds if kind.startswith("TEMPLATE_")]
+    host = "_".join([name, *(g for g in arguments if g != "…")])
     return parsed.diagnostic(
         cursor.location, f"no kernel in this cell: the kernel template '{name}' is not instantiated",
-        f'write after it: template [[host_name("{host}")]] [[kernel]] decltype({name}<{", ".join(given)}>) '
-        f'{name}<{", ".join(given)}>; (MSL 5.1)',
+        f'write after it: template [[host_name("{host}")]] [[kernel]] decltype({name}<{", ".join(arguments)}>) '
+        f'{name}<{", ".join(arguments)}>; (MSL 5.1)',
     )  # fmt: skip
 
 
-def input_type(parsed: Parsed, cursor: Any, attribute: str, name: str, written: str) -> Iterator[Diagnostic]:
+def input_type(parsed: Parsed, cursor: Any, attribute: str, name: str, author_type: str) -> Iterator[Diagnostic]:
     """Check the type of a kernel input, by its attribute and as written (MSL 5.2.3.6)."""
-    allowed = [f"{s}{'' if n == 1 else n}" for s in _INPUT_SCALARS for n in INPUTS[attribute].widths]
-    if name not in allowed:
+    allowed_types = [f"{s}{'' if n == 1 else n}" for s in _INPUT_SCALARS for n in INPUTS[attribute].widths]
+    if name not in allowed_types:
         yield parsed.diagnostic(
-            cursor.location, f"type '{reword(written)}' is not valid for attribute '{attribute}'",
-            f"declare '{cursor.spelling}' as {', '.join(allowed[:-1])} or {allowed[-1]} (MSL 5.2.3.6)",
+            cursor.location, f"type '{reword(author_type)}' is not valid for attribute '{attribute}'",
+            f"declare '{cursor.spelling}' as {', '.join(allowed_types[:-1])} or {allowed_types[-1]} (MSL 5.2.3.6)",
         )  # fmt: skip
 
 
@@ -105,13 +108,15 @@ def thread_limit(parsed: Parsed, mark: Any, value: int) -> Iterator[Diagnostic]:
         )  # fmt: skip
 
 
-def misplaced(parsed: Parsed, cursor: Any, notes: dict[str, Any], space: str) -> Iterator[Diagnostic]:
+def misplaced_attribute(parsed: Parsed, cursor: Any, notes: dict[str, Any], space: str) -> Iterator[Diagnostic]:
     """Refuse ``[[buffer]]`` on threadgroup memory and ``[[threadgroup]]`` on a buffer (MSL 5.2.1)."""
-    wrong, right = ("buffer", "threadgroup") if space == "threadgroup" else ("threadgroup", "buffer")
-    if wrong in notes:
+    wrong_attribute, right_attribute = (
+        ("buffer", "threadgroup") if space == "threadgroup" else ("threadgroup", "buffer")
+    )
+    if wrong_attribute in notes:
         yield parsed.diagnostic(
-            cursor.location, f"'{cursor.spelling}' is in {space} memory, but has the attribute '{wrong}'",
-            f"write [[{right}(n)]] (MSL 5.2.1)",
+            cursor.location, f"'{cursor.spelling}' is in {space} memory, but has the attribute '{wrong_attribute}'",
+            f"write [[{right_attribute}(n)]] (MSL 5.2.1)",
         )  # fmt: skip
 
 
@@ -120,14 +125,14 @@ def constant_type(parsed: Parsed, cursor: Any) -> Iterator[Diagnostic]:
     name = spell(cursor.type.get_canonical().spelling)
     layout = layout_of(name)
     if layout is None or "x" in name or name.startswith("packed_"):
-        shown = reword(cursor.type.spelling).removeprefix("constant ")
+        type_text = reword(cursor.type.spelling).removeprefix("constant ")
         yield parsed.diagnostic(
-            cursor.location, f"function constant '{cursor.spelling}' of type '{shown}'",
+            cursor.location, f"function constant '{cursor.spelling}' of type '{type_text}'",
             "a function constant is a scalar or a vector; pass larger values in a constant buffer (MSL 5.8.1)",
         )  # fmt: skip
 
 
-def no_space(parsed: Parsed, problems: list[Diagnostic], cursor: Any) -> None:
+def missing_space(parsed: Parsed, problems: list[Diagnostic], cursor: Any) -> None:
     """Report a kernel parameter without an address space that is allowed there (MSL 4, 5.2.1)."""
     thread = "thread" in marks(cursor)
     problem = "is in thread memory, which no caller can pass" if thread else "has no address space"
@@ -137,11 +142,11 @@ def no_space(parsed: Parsed, problems: list[Diagnostic], cursor: Any) -> None:
     ))  # fmt: skip
 
 
-def unbound(parsed: Parsed, problems: list[Diagnostic], cursor: Any, kind: Any) -> None:
+def unbound_parameter(parsed: Parsed, problems: list[Diagnostic], cursor: Any, kind: Any) -> None:
     """Report a kernel parameter that is neither a buffer nor an input (MSL 5.2.1)."""
-    spelled = reword(kind.spelling)
+    type_text = reword(kind.spelling)
     problems.append(parsed.diagnostic(
-        cursor.location, f"kernel parameter '{cursor.spelling}' of type '{spelled}' is neither a buffer nor an input",
-        f"for a value from Python write: constant {spelled}& {cursor.spelling}; "
+        cursor.location, f"kernel parameter '{cursor.spelling}' of type '{type_text}' is neither a buffer nor an input",
+        f"for a value from Python write: constant {type_text}& {cursor.spelling}; "
         "for a thread index add an attribute such as [[thread_position_in_grid]] (MSL 5.2)",
     ))  # fmt: skip

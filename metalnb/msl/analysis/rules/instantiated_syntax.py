@@ -9,43 +9,45 @@ from typing import Any
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax, walk
 
-__all__ = ["instantiated"]
+__all__ = ["instantiated_syntax"]
 
 # Instantiations examined per template: further ones seldom use address spaces differently.
 _OF_ONE = 16
 
 
-def instantiated(parsed: Parsed, seen: CellSyntax) -> CellSyntax:
+def instantiated_syntax(parsed: Parsed, syntax: CellSyntax) -> CellSyntax:
     """Visit the templates' instantiations that the author's functions call, or that the author requests explicitly.
 
     Parameters
     ----------
     parsed : Parsed
-    seen : CellSyntax
+    syntax : CellSyntax
         The author's declarations.
     """
-    own = frozenset(f.cursor.spelling for f in seen.functions)
+    names = frozenset(f.cursor.spelling for f in syntax.functions)
     counts: Counter[int] = Counter()
-    found, ahead, known = CellSyntax(), list(_made(parsed, [*seen.kernels, *_called(seen)])), set[int]()
-    while ahead:
-        template, function = ahead.pop()
-        if function.hash in known or counts[template] == _OF_ONE:
+    result, pending, visited = CellSyntax(), list(
+        _instantiations(parsed, [*syntax.kernels, *_callees(syntax)]),
+    ), set[int]()  # fmt: skip
+    while pending:
+        template, function = pending.pop()
+        if function.hash in visited or counts[template] == _OF_ONE:
             continue
-        known.add(function.hash)
+        visited.add(function.hash)
         counts[template] += 1
-        more = walk(parsed, [function], own)
-        ahead += _made(parsed, _called(more))
-        found.functions += more.functions
-        found.casts += more.casts
-        found.lists += more.lists
-    return found
+        inner = walk(parsed, [function], names)
+        pending += _instantiations(parsed, _callees(inner))
+        result.functions += inner.functions
+        result.casts += inner.casts
+        result.lists += inner.lists
+    return result
 
 
-def _called(seen: CellSyntax) -> Iterator[Any]:
-    return (call.referenced for function in seen.functions for call in function.calls)
+def _callees(syntax: CellSyntax) -> Iterator[Any]:
+    return (call.referenced for function in syntax.functions for call in function.calls)
 
 
-def _made(parsed: Parsed, functions: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+def _instantiations(parsed: Parsed, functions: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Yield the author's functions that are instantiations, each with its template's number."""
     from clang import cindex
 

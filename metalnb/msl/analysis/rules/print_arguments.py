@@ -20,43 +20,43 @@ _FLOATS = frozenset({"float", "half", "bfloat", "double"})
 _INTEGERS = re.compile(r"u?(?:int|short|char|long)|bool|unsigned.*|signed char|size_t")
 
 
-def check(parsed: Parsed, seen: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Check the calls that print."""
-    for function in seen.functions:
+    for function in syntax.functions:
         for call in function.prints:
             yield from _call(parsed, call)
 
 
 def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
-    given = list(call.get_arguments())
+    arguments = list(call.get_arguments())
     cell = parsed.owner(call.location)
-    if not given or cell is None or given[0].extent.start.offset == call.extent.start.offset:
+    if not arguments or cell is None or arguments[0].extent.start.offset == call.extent.start.offset:
         return  # expanded from a macro: everything is located at the macro's name
     data = cell.edited.text.encode()
-    written = data[given[0].extent.start.offset : given[0].extent.end.offset].decode(errors="replace")
-    strings = _STRING.findall(written)
+    format_text = data[arguments[0].extent.start.offset : arguments[0].extent.end.offset].decode(errors="replace")
+    strings = _STRING.findall(format_text)
     if not strings:
-        if "char" in given[0].type.spelling:
-            yield parsed.diagnostic(given[0].location, "the format must be a string literal",
+        if "char" in arguments[0].type.spelling:
+            yield parsed.diagnostic(arguments[0].location, "the format must be a string literal",
                                     'print("%d", x)')  # fmt: skip
         return
-    asked, values = conversions("".join(strings)), given[1:]
-    for conversion in asked:
+    format_conversions, values = conversions("".join(strings)), arguments[1:]
+    for conversion in format_conversions:
         if not conversion.letter:
             message = f"'{conversion.text}' in the format is not a conversion"
             yield parsed.diagnostic(
-                given[0].location, message, "%d, %u, %x, %f, %g, %e, %c, %p, %v4f; %% prints a % (MSL 6.19)"
+                arguments[0].location, message, "%d, %u, %x, %f, %g, %e, %c, %p, %v4f; %% prints a % (MSL 6.19)"
             )
             return
-    if len(asked) != len(values):
+    if len(format_conversions) != len(values):
         yield parsed.diagnostic(
-            given[0].location,
-            f"the format has {_count(len(asked), 'conversion')}, and {_count(len(values), 'value')} "
+            arguments[0].location,
+            f"the format has {_count(len(format_conversions), 'conversion')}, and {_count(len(values), 'value')} "
             f"{'follows' if len(values) == 1 else 'follow'}",
             "give one value for each %; a literal % is %%",
         )
         return
-    for conversion, value in zip(asked, values, strict=True):
+    for conversion, value in zip(format_conversions, values, strict=True):
         kind = spell(value.type.get_canonical().spelling)
         if not _fits(conversion, kind):
             yield parsed.diagnostic(
@@ -66,23 +66,23 @@ def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
             )
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n or 'no'} {what}{'' if n == 1 else 's'}"
+def _count(n: int, noun: str) -> str:
+    return f"{n or 'no'} {noun}{'' if n == 1 else 's'}"
 
 
-def _plain(kind: str) -> tuple[str, int]:
+def _scalar_and_width(kind: str) -> tuple[str, int]:
     """Return a type's scalar and its number of components; an empty name for a dependent type."""
-    bare = re.sub(r"\b(?:const|volatile|__\w+)\b ?", "", kind).strip().removesuffix("&").strip()
-    vector = re.fullmatch(r"(?:metal::)?(?:packed_)?(?:vec<)?([a-z_ ]+?),? ?([234])>?", bare)
-    return (vector[1], int(vector[2])) if vector else (bare, 1)
+    unqualified = re.sub(r"\b(?:const|volatile|__\w+)\b ?", "", kind).strip().removesuffix("&").strip()
+    vector = re.fullmatch(r"(?:metal::)?(?:packed_)?(?:vec<)?([a-z_ ]+?),? ?([234])>?", unqualified)
+    return (vector[1], int(vector[2])) if vector else (unqualified, 1)
 
 
 def _fits(conversion: Conversion, kind: str) -> bool:
-    scalar, lanes = _plain(kind)
+    scalar, lanes = _scalar_and_width(kind)
     if "*" in kind or "[" in kind:
         return conversion.letter in {"p", "s"}
-    known = scalar in _FLOATS or _INTEGERS.fullmatch(scalar)
-    if not known:
+    is_known = scalar in _FLOATS or _INTEGERS.fullmatch(scalar)
+    if not is_known:
         return "type-parameter" in kind or "dependent" in kind or scalar in {"", "auto"} or _template(kind)
     if lanes != conversion.lanes:
         return False
@@ -95,7 +95,7 @@ def _template(kind: str) -> bool:
 
 
 def _cure(conversion: Conversion, kind: str) -> str:
-    scalar, lanes = _plain(kind)
+    scalar, lanes = _scalar_and_width(kind)
     if lanes != conversion.lanes:
         letter = "f" if scalar in _FLOATS else "d"
         return f"write %v{lanes}{letter}, or one component" if lanes > 1 else f"write %{letter}"

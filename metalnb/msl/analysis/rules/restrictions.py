@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from metalnb.errors import Diagnostic
 
-from ...language.versions import LAMBDAS, spelled
+from ...language.versions import LAMBDAS, version_text
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax
 
@@ -21,34 +21,35 @@ _STATEMENTS = {
 }
 
 
-def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Check for C++ features that MSL leaves out."""
-    for cursor in found.declared:
+    for cursor in syntax.declarations:
         kind = cursor.type.get_canonical()
         while kind.kind.name == "CONSTANTARRAY":
             kind = kind.element_type
-        wide = _WIDE.get(kind.kind.name)
-        if wide is not None:
+        unsupported = _WIDE.get(kind.kind.name)
+        if unsupported is not None:
             yield parsed.diagnostic(
-                cursor.location, f"'{cursor.spelling}' has the type {wide[0]}, which Metal does not have",
-                f"write {wide[1]}: it has 64 bits (MSL 2.1)",
+                cursor.location, f"'{cursor.spelling}' has the type {unsupported[0]}, which Metal does not have",
+                f"write {unsupported[1]}: it has 64 bits (MSL 2.1)",
             )  # fmt: skip
-    for literal in found.literals:
+    for literal in syntax.literals:
         yield parsed.diagnostic(
             literal.location, "a long double literal: Metal has no long double",
             "drop the suffix: a literal without one is float (MSL 2.1)",
         )  # fmt: skip
-    for statement in found.statements:
+    for statement in syntax.statements:
         message, hint = _STATEMENTS[statement.kind.name]
         yield parsed.diagnostic(statement.extent.start, message, hint)
     if parsed.version < LAMBDAS:
-        for written in found.lambdas:
+        for lambda_cursor in syntax.lambdas:
             yield parsed.diagnostic(
-                written.location, f"a lambda needs MSL 3.2; the cell is read as MSL {spelled(parsed.version)}",
+                lambda_cursor.location,
+                f"a lambda needs MSL 3.2; the cell is read as MSL {version_text(parsed.version)}",
                 "write a function, or a struct with an operator(); or, on an engine that has it, ask for the version: "
                 "--msl 3.2, msl='3.2' (MSL 1.5.4)",
             )  # fmt: skip
-    for function in found.functions:
+    for function in syntax.functions:
         if function.cursor.is_virtual_method():
             yield parsed.diagnostic(
                 function.cursor.location, f"'{function.cursor.spelling}' is virtual, which Metal does not support",

@@ -16,9 +16,9 @@ __all__ = ["check"]
 _INT = 32  # bits; narrower types are promoted before the shift
 
 
-def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Warn about a scalar that is shifted by a literal as large as its width or larger."""
-    for shift in found.shifts:
+    for shift in syntax.shifts:
         size = shift.type.get_size()
         count = _literal(children_of(shift)[-1])
         bits = max(8 * size, _INT)

@@ -20,28 +20,28 @@ _OPEN = frozenset({"AUTO", "UNEXPOSED", "DEPENDENT", "INVALID", "FUNCTIONPROTO",
 _WORDS = "device, constant, threadgroup or thread"
 
 
-def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
+def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Check the declarations."""
-    for cursor in found.declared:
-        kind = _unplaced(cursor.type)
+    for cursor in syntax.declarations:
+        kind = _pointer_without_space(cursor.type)
         if kind and "thread" not in marks(cursor):
-            what = {"FIELD_DECL": "member", "PARM_DECL": "parameter"}.get(cursor.kind.name, "variable")
-            name = f"{what} '{cursor.spelling}'" if cursor.spelling else f"a {what}"
+            role = {"FIELD_DECL": "member", "PARM_DECL": "parameter"}.get(cursor.kind.name, "variable")
+            name = f"{role} '{cursor.spelling}'" if cursor.spelling else f"a {role}"
             yield parsed.diagnostic(
                 cursor.location, f"{name} is a {kind} without an address space",
                 f"write {_WORDS} before its type, as in thread float{'*' if kind == 'pointer' else '&'} (MSL 4)",
             )  # fmt: skip
-    for function in found.functions:
-        kind = _unplaced(function.cursor.type.get_result())
+    for function in syntax.functions:
+        kind = _pointer_without_space(function.cursor.type.get_result())
         if kind and "thread" not in marks(function.cursor):
             yield parsed.diagnostic(
                 function.cursor.location, f"'{function.cursor.spelling}' returns a {kind} without an address space",
                 f"write {_WORDS} before the type it returns (MSL 4)",
             )  # fmt: skip
         yield from _locals(parsed, function)
-    for cursor in found.program:
-        yield from _program(parsed, cursor)
-    yield from _members(parsed, found)
+    for cursor in syntax.program:
+        yield from _program_scope(parsed, cursor)
+    yield from _members(parsed, syntax)
 
 
 def _element(kind: Any) -> Any:
@@ -50,18 +50,18 @@ def _element(kind: Any) -> Any:
     return kind
 
 
-def _unplaced(kind: Any) -> str:
+def _pointer_without_space(kind: Any) -> str:
     """Return "pointer" or "reference" for one without an address space, else an empty string."""
     kind = _element(kind)
-    what = _POINTERS.get(kind.kind.name, "")
-    if not what:
+    word = _POINTERS.get(kind.kind.name, "")
+    if not word:
         return ""
     pointee = _element(kind.get_pointee())
-    if what == "reference" and pointee.kind.name == "POINTER":
-        return _unplaced(pointee)  # Apple's compiler requires it only for the pointer: device float*& x
+    if word == "reference" and pointee.kind.name == "POINTER":
+        return _pointer_without_space(pointee)  # Apple's compiler requires it only for the pointer: device float*& x
     if pointee.kind.name in _OPEN or pointee.get_canonical().kind.name in _OPEN:
         return ""
-    return what if space(pointee) in {"thread", ""} else ""
+    return word if space(pointee) in {"thread", ""} else ""
 
 
 def _is_storage(variable: Any) -> bool:
@@ -100,7 +100,7 @@ def _locals(parsed: Parsed, function: FunctionSyntax) -> Iterator[Diagnostic]:
         total += size
 
 
-def _program(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
+def _program_scope(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
     name = variable.spelling
     if _is_storage(variable):
         yield parsed.diagnostic(
@@ -119,8 +119,8 @@ def _program(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
         )  # fmt: skip
 
 
-def _members(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    for cursor in found.declared:
+def _members(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
+    for cursor in syntax.declarations:
         if cursor.kind.name == "FIELD_DECL" and _is_storage(cursor):
             yield parsed.diagnostic(
                 cursor.location, f"member '{cursor.spelling}' cannot have its own address space",

@@ -81,7 +81,7 @@ class CellSyntax:
     Attributes
     ----------
     functions : list of FunctionSyntax
-    declared : list
+    declarations : list
         Variables, parameters and members, anywhere.
     program : list
         Variables that live as long as the program: at namespace scope and static members.
@@ -106,7 +106,7 @@ class CellSyntax:
     """
 
     functions: list[FunctionSyntax] = field(default_factory=list)
-    declared: list[Any] = field(default_factory=list)
+    declarations: list[Any] = field(default_factory=list)
     program: list[Any] = field(default_factory=list)
     casts: list[tuple[Any, Any]] = field(default_factory=list)
     lists: list[Any] = field(default_factory=list)
@@ -126,10 +126,10 @@ def walk(parsed: Parsed, declarations: Iterable[Any], names: frozenset[str] = fr
     return _Walker(parsed).walk(declarations, names)
 
 
-def _prints(call: Any) -> bool:
+def _is_print(call: Any) -> bool:
     """Return whether a call of this name is to the printing header's function: ``log`` is also the logarithm."""
-    found = call.referenced
-    place = found.location.file if found is not None else None
+    function = call.referenced
+    place = function.location.file if function is not None else None
     return place is not None and place.name.endswith(("$printing", "metal_logging"))
 
 
@@ -153,13 +153,13 @@ class _Walker:
         for cursor in declarations:
             if self.visit(cursor, self.unit.cursor) == _RECURSE:
                 self.lib.clang_visitChildren(cursor, self.callback, None)
-        own = {f.cursor.spelling for f in self.found.functions}.union(names) - {""}
+        function_names = {f.cursor.spelling for f in self.found.functions}.union(names) - {""}
         for function in self.found.functions:
-            named = [(c, c.spelling) for c in function.calls]
-            self.found.vectors += [c for c, name in named if name == "vec"]
-            function.barriers = [c for c, name in named if name == "threadgroup_barrier"]
-            function.prints = [c for c, name in named if name in PRINTERS and _prints(c)]
-            function.calls = [c for c, name in named if name in own]
+            calls_by_name = [(c, c.spelling) for c in function.calls]
+            self.found.vectors += [c for c, name in calls_by_name if name == "vec"]
+            function.barriers = [c for c, name in calls_by_name if name == "threadgroup_barrier"]
+            function.prints = [c for c, name in calls_by_name if name in PRINTERS and _is_print(c)]
+            function.calls = [c for c, name in calls_by_name if name in function_names]
         return self.found
 
     def visit(self, cursor: Any, parent: Any, _: Any = None) -> int:
@@ -169,27 +169,27 @@ class _Walker:
                 self.name(cursor, kind)
             return _RECURSE
         cursor._tu = self.unit  # noqa: SLF001  (a cursor that outlives the callback must hold its unit)
-        found = self.found
+        syntax = self.found
         if kind in _CASTS:
-            if self.is_moved(cursor, kind):
+            if self.changes_space(cursor, kind):
                 parent._tu = self.unit  # noqa: SLF001
-                found.casts.append((cursor, parent))
+                syntax.casts.append((cursor, parent))
         elif kind == _CALL:
             if self.function is not None:
                 self.function.calls.append(cursor)
         elif kind in _NOTED:
-            getattr(found, _NOTED[kind]).append(cursor)
+            getattr(syntax, _NOTED[kind]).append(cursor)
         elif kind in _VARIABLES:
-            found.declared.append(cursor)
+            syntax.declarations.append(cursor)
             if kind == _VAR:
-                (found.program if self.function is None else self.function.variables).append(cursor)
+                (syntax.program if self.function is None else self.function.variables).append(cursor)
         elif kind in _FUNCTIONS:
             self.enter(cursor)
             return _CONTINUE
         elif kind in _OPERATIONS:
             self.operation(cursor, kind, parent)
         else:
-            found.statements.append(cursor)
+            syntax.statements.append(cursor)
         return _RECURSE
 
     def name(self, cursor: Any, kind: int) -> None:
@@ -200,8 +200,8 @@ class _Walker:
         if not names_simdgroups(word):
             return
         cursor._tu = self.unit  # noqa: SLF001
-        found = self.lib.clang_getOverloadedDecl(cursor, 0) if kind == _OVERLOADED else cursor.referenced
-        if found is None or self.parsed.owner(found.location) is None:
+        target = self.lib.clang_getOverloadedDecl(cursor, 0) if kind == _OVERLOADED else cursor.referenced
+        if target is None or self.parsed.owner(target.location) is None:
             holder.simdgroups = True
 
     def operation(self, cursor: Any, kind: int, parent: Any) -> None:
@@ -221,14 +221,14 @@ class _Walker:
         self.lib.clang_visitChildren(cursor, self.callback, None)
         self.function = outer
 
-    def is_moved(self, cursor: Any, of: int) -> bool:
+    def changes_space(self, cursor: Any, expression_kind: int) -> bool:
         kind = self.lib.clang_getCursorType(cursor)
         if kind._kind_id != self.pointer:  # noqa: SLF001
             # libclang crashes when asked for the address space of an invalid type, whose number is 0.
-            silent = of == _EXPRESSION and kind._kind_id  # noqa: SLF001
-            return bool(silent) and self.lib.clang_getAddressSpace(kind) == _CONSTANT
-        into = self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind))
-        return into in _THREAD or (into == _CONSTANT and of == _EXPRESSION)
+            is_silent = expression_kind == _EXPRESSION and kind._kind_id  # noqa: SLF001
+            return bool(is_silent) and self.lib.clang_getAddressSpace(kind) == _CONSTANT
+        target_space = self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind))
+        return target_space in _THREAD or (target_space == _CONSTANT and expression_kind == _EXPRESSION)
 
 
 def space(kind: Any) -> str:

@@ -30,21 +30,23 @@ def _template(tree: Tree, template: Template) -> Iterator[Edit]:
     function = template_function(tree, template)
     if function is None:
         return
-    own = set(tree.texts[template.opening : template.closing])
+    template_words = set(tree.texts[template.opening : template.closing])
     types = {tree.texts[i + 1] for i in range(template.opening, template.closing) if tree.texts[i] in _TYPE}
-    more = ""
+    parameters = ""
     for number, (start, stop) in enumerate(tree.parts(function.opening)):
         first, last = _element(tree, start, stop)
-        if first < 0 or tree.texts[tree.close(last) + 2] not in own - types or types & set(tree.texts[first:last]):
+        if first < 0 or tree.texts[tree.close(last) + 2] not in template_words - types or types & set(
+            tree.texts[first:last],
+        ):  # fmt: skip
             continue
         begin, end = tree.tokens[first].start, tree.tokens[last - 1].end
         name = f"$E_{number}"
         yield Edit(begin, end, name)
         element = " ".join(t.text for t in tree.tokens[first:last] if t.text not in _QUALIFIERS)
-        more += f", class {name}, typename $thread_element<{name}, {element}>::type = 0"
-    if more:
-        at = tree.tokens[template.closing].start
-        yield Edit(at, at, more)
+        parameters += f", class {name}, typename $thread_element<{name}, {element}>::type = 0"
+    if parameters:
+        position = tree.tokens[template.closing].start
+        yield Edit(position, position, parameters)
 
 
 _TYPE = frozenset({"class", "typename"})

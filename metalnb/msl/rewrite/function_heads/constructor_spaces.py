@@ -28,7 +28,7 @@ class _Constructor(NamedTuple):
 
 def qualified_constructors(tree: Tree) -> list[_Constructor]:
     """Find the constructors that an address space qualifies."""
-    return [made for made in _constructors(tree) if made.spaces]
+    return [constructor for constructor in _constructors(tree) if constructor.spaces]
 
 
 def _constructors(tree: Tree) -> list[_Constructor]:
@@ -45,23 +45,23 @@ def _constructors(tree: Tree) -> list[_Constructor]:
 def constructor_spaces(text: Outline) -> Iterator[Edit]:
     """Keep one constructor for all address spaces."""
     for tree in text.trees:
-        made = _constructors(tree)
-        seen = {c.key for c in made if not c.spaces or tree.texts[c.spaces[0]] == "thread"}
-        for function, key, spaces in made:
+        constructors = _constructors(tree)
+        keys = {c.key for c in constructors if not c.spaces or tree.texts[c.spaces[0]] == "thread"}
+        for function, key, spaces in constructors:
             if not spaces:
                 continue
             word = tree.tokens[spaces[0]]
             yield Edit(word.start, word.end, "")
-            if word.text != "thread" and key in seen:
-                yield from _hidden(tree, function, _ELSEWHERE.index(word.text))
-            seen.add(key)
+            if word.text != "thread" and key in keys:
+                yield from _hide_constructor(tree, function, _ELSEWHERE.index(word.text))
+            keys.add(key)
 
 
-def _hidden(tree: Tree, function: FunctionHead, which: int) -> Iterator[Edit]:
+def _hide_constructor(tree: Tree, function: FunctionHead, number: int) -> Iterator[Edit]:
     """Add a first parameter to a constructor, of a type that no call can pass."""
-    at = tree.tokens[function.opening].end
+    position = tree.tokens[function.opening].end
     comma = "" if function.closing == function.opening + 1 else ", "
-    yield Edit(at, at, f"$nothing<{which}>{comma}")
+    yield Edit(position, position, f"$nothing<{number}>{comma}")
     if tree.texts[function.end] == "=" and tree.text(function.end + 1) == "default":
-        defaulted = tree.tokens[function.end + 1]
-        yield Edit(defaulted.start, defaulted.end, "delete")
+        default_token = tree.tokens[function.end + 1]
+        yield Edit(default_token.start, default_token.end, "delete")

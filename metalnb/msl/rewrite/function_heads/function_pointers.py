@@ -19,16 +19,16 @@ def function_pointers(text: Outline) -> Iterator[Edit]:
     for tree in text.trees:
         for template in tree.templates:
             places = range(template.opening + 1, template.closing)
-            yield from (_reference(tree, i) for i in places if _is_pointer(tree, i, named=True))
+            yield from (_reference(tree, i) for i in places if _is_pointer(tree, i, has_name=True))
         for start, word in enumerate(tree.texts):
             if word == "using":
                 places = range(start, tree.find(start, frozenset({";", "{", "}"})))
-                yield from (_reference(tree, i) for i in places if _is_pointer(tree, i, named=False))
+                yield from (_reference(tree, i) for i in places if _is_pointer(tree, i, has_name=False))
 
 
-def _is_pointer(tree: Tree, i: int, *, named: bool) -> bool:
+def _is_pointer(tree: Tree, i: int, *, has_name: bool) -> bool:
     """Return whether a position has ``(*f)(`` or, without a name, ``(*)(``."""
-    end = i + 3 if named else i + 2
+    end = i + 3 if has_name else i + 2
     return tree.texts[i] == "(" and tree.text(i + 1) == "*" and tree.close(i) == end and tree.text(end + 1) == "("
 
 

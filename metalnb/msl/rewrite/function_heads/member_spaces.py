@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...text.bracket_tree import FunctionHead, Outline, Tree
 from ...text.edits import Edit
 from .constructor_spaces import qualified_constructors
-from .parted_members import OF_CONSTANT, parted_members, renamed
+from .parted_members import OF_CONSTANT, parted_members, rename_members
 
 __all__ = ["member_spaces"]
 
@@ -25,8 +25,8 @@ _RETURNED = {"&": "reference", "*": "pointer"}
 def member_spaces(text: Outline) -> Iterator[Edit]:
     """Write the space as OpenCL does."""
     for tree in text.trees:
-        yield from renamed(tree, parted_members(tree))
-        constructors = {place for made in qualified_constructors(tree) for place in made.spaces}
+        yield from rename_members(tree, parted_members(tree))
+        constructors = {place for constructor in qualified_constructors(tree) for place in constructor.spaces}
         for function in tree.functions:
             if tree.texts[function.end] == ":":
                 continue
@@ -40,18 +40,18 @@ def member_spaces(text: Outline) -> Iterator[Edit]:
 
 def _qualifier(tree: Tree, function: FunctionHead, place: int) -> Edit:
     word = tree.texts[place]
-    written = _SPACES[word]
+    text = _SPACES[word]
     if word == "constant":
         const = any(tree.texts[i] == "const" for i in function.qualifiers)
-        written = f"{'' if const else 'const '}{written} {OF_CONSTANT}"
-    return Edit(tree.tokens[place].start, tree.tokens[place].end, written)
+        text = f"{'' if const else 'const '}{text} {OF_CONSTANT}"
+    return Edit(tree.tokens[place].start, tree.tokens[place].end, text)
 
 
 def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
     """Cast a member function's result back to its object's space."""
     stop = tree.close(function.end)
     converts = tree.texts[function.name] == "operator" and tree.tokens[function.name + 1].kind == "word"
-    head = tree.texts[function.name + 1 : function.opening] if converts else _returned(tree, function)
+    head = tree.texts[function.name + 1 : function.opening] if converts else _result_type(tree, function)
     kind = _RETURNED.get(head[-1], "") if head and space in head else ""
     for i in range(function.end + 1, stop):
         token = tree.tokens[i]
@@ -63,7 +63,7 @@ def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
             yield Edit(end.start, end.start, ")")
 
 
-def _returned(tree: Tree, function: FunctionHead) -> list[str]:
+def _result_type(tree: Tree, function: FunctionHead) -> list[str]:
     return tree.texts[tree.statement(function.name) : function.name]
 
 

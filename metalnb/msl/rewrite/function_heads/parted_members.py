@@ -21,7 +21,7 @@ from metalnb.dtypes import SCALARS
 from ...text.bracket_tree import FunctionHead, Outline, Tree
 from ...text.edits import Edit
 
-__all__ = ["CONVERSION", "OF_CONSTANT", "Parted", "name_number", "parted_members", "parted_names", "renamed"]
+__all__ = ["CONVERSION", "OF_CONSTANT", "Parted", "name_number", "parted_members", "parted_names", "rename_members"]
 
 CONVERSION = "operator "  # the name used for every conversion
 OF_CONSTANT = "/*constant*/"  # after the qualifiers of a member for constant objects
@@ -62,7 +62,7 @@ def parted_members(tree: Tree) -> list[Parted]:
     if not {"device", "constant"} <= set(tree.texts):
         return []
     braces = {brace: tree.texts[name] for name, brace in tree.classes}
-    found: dict[tuple[str, ...], set[str]] = {}
+    spaces_by_key: dict[tuple[str, ...], set[str]] = {}
     members = []
     for function in tree.functions:
         owner = _owner(tree, function, braces)
@@ -72,34 +72,38 @@ def parted_members(tree: Tree) -> list[Parted]:
         constant = spaces == {"constant"}
         key = (owner, *tree.texts[function.name : function.closing])
         if constant or any(tree.texts[i] == "const" for i in function.qualifiers):
-            found.setdefault(key, set()).update(spaces)
+            spaces_by_key.setdefault(key, set()).update(spaces)
         if constant:
             members.append((function, key))
-    pairs = [f for f, key in members if len(found[key]) > 1]
-    return [Parted(f, _spelled(tree, f), tree.around(f.opening, "{") in braces) for f in pairs]
+    pairs = [f for f, key in members if len(spaces_by_key[key]) > 1]
+    return [Parted(f, _member_name(tree, f), tree.enclosing(f.opening, "{") in braces) for f in pairs]
 
 
-def renamed(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
+def rename_members(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
     """Edit such members of a text, except for their qualifiers."""
-    noted = set()
-    for each in members:
-        function, own = each.function, _own_name(tree, each)
-        yield from _named(tree, each, own)
-        if not each.inside:
+    noted_members = set()
+    for member in members:
+        function, own_name_of_member = member.function, _own_name(tree, member)
+        yield from _rename(tree, member, own_name_of_member)
+        if not member.inside:
             continue
-        brace = tree.around(function.opening, "{")
-        note = f" static void $parts($named<{name_number(each.name)}u>);" if (brace, each.name) not in noted else ""
-        noted.add((brace, each.name))
+        brace = tree.enclosing(function.opening, "{")
+        note = (
+            f" static void $parts($named<{name_number(member.name)}u>);"
+            if (brace, member.name) not in noted_members
+            else ""
+        )
+        noted_members.add((brace, member.name))
         body = tree.find(function.end, _BODY)
-        at = tree.tokens[max(body, tree.close(body))].end
-        yield Edit(at, at, f"{note} {_caller(tree, function, own, body)}")
+        position = tree.tokens[max(body, tree.close(body))].end
+        yield Edit(position, position, f"{note} {_caller(tree, function, own_name_of_member, body)}")
 
 
 def _owner(tree: Tree, function: FunctionHead, braces: dict[int, str]) -> str:
     """Return the name of the class of a member, which is inside it or defined after it."""
-    around = tree.around(function.opening, "{")
-    if around in braces:
-        return braces[around]
+    brace = tree.enclosing(function.opening, "{")
+    if brace in braces:
+        return braces[brace]
     i = function.name - 1
     if tree.text(i) != "::":
         return ""
@@ -111,7 +115,7 @@ def _owner(tree: Tree, function: FunctionHead, braces: dict[int, str]) -> str:
     return tree.text(i)
 
 
-def _spelled(tree: Tree, function: FunctionHead) -> str:
+def _member_name(tree: Tree, function: FunctionHead) -> str:
     if tree.texts[function.name] != "operator":
         return tree.texts[function.name]
     if tree.tokens[function.name + 1].kind == "word":
@@ -120,32 +124,32 @@ def _spelled(tree: Tree, function: FunctionHead) -> str:
 
 
 def _own_name(tree: Tree, each: Parted) -> str:
-    full = "".join(tree.texts[each.function.name : each.function.opening])
-    return f"$constant_{full if full.isidentifier() else f'{name_number(full):08x}'}"
+    full_name = "".join(tree.texts[each.function.name : each.function.opening])
+    return f"$constant_{full_name if full_name.isidentifier() else f'{name_number(full_name):08x}'}"
 
 
-def _named(tree: Tree, each: Parted, own: str) -> Iterator[Edit]:
+def _rename(tree: Tree, member: Parted, own_name_of_member: str) -> Iterator[Edit]:
     """Rename a member; a conversion becomes a function that returns the type it converts to."""
-    function = each.function
+    function = member.function
     start, end = tree.tokens[function.name].start, tree.tokens[function.opening - 1].end
-    if each.name != CONVERSION:
-        yield Edit(start, end, own)
+    if member.name != CONVERSION:
+        yield Edit(start, end, own_name_of_member)
         return
     for i in range(tree.statement(function.name), function.name):
         if tree.texts[i] == "explicit":
             yield Edit(tree.tokens[i].start, tree.tokens[i].end, "")
-    kind = _written(tree, function.name + 1, function.opening)
-    if each.inside:
-        yield Edit(start, end, f"{kind} {own}")
+    kind = _source_text(tree, function.name + 1, function.opening)
+    if member.inside:
+        yield Edit(start, end, f"{kind} {own_name_of_member}")
         return
     first = function.name
     while tree.texts[first - 1] == "::" or (tree.text(first) == "::" and tree.tokens[first - 1].kind == "word"):
         first -= 1
     yield Edit(tree.tokens[first].start, tree.tokens[first].start, f"{kind} ")
-    yield Edit(start, end, own)
+    yield Edit(start, end, own_name_of_member)
 
 
-def _caller(tree: Tree, function: FunctionHead, own: str, body: int) -> str:
+def _caller(tree: Tree, function: FunctionHead, own_name_of_member: str, body: int) -> str:
     """Write the member with the author's name, for objects that appear volatile."""
     first = tree.statement(function.name)
     while tree.text(first) in _ACCESS and tree.text(first + 1) == ":":
@@ -158,10 +162,10 @@ def _caller(tree: Tree, function: FunctionHead, own: str, body: int) -> str:
     explicit, keyword = "", ""
     if tree.text(first) == "template":
         explicit, keyword = f"<{', '.join(_template_names(tree, first + 1))}>", "template "
-    head = f"{_written(tree, first, function.opening)}({', '.join(parameters)}) const volatile __global "
-    returned = _written(tree, function.end, body)
-    call = f"$steady(this)->{keyword}{own}{explicit}({', '.join(names)})"
-    return f"{head}{returned} {{ return {call}; }}"
+    head = f"{_source_text(tree, first, function.opening)}({', '.join(parameters)}) const volatile __global "
+    result_type = _source_text(tree, function.end, body)
+    call = f"$steady(this)->{keyword}{own_name_of_member}{explicit}({', '.join(names)})"
+    return f"{head}{result_type} {{ return {call}; }}"
 
 
 def _parameter(tree: Tree, a: int, b: int, n: int) -> tuple[str, str]:
@@ -169,27 +173,27 @@ def _parameter(tree: Tree, a: int, b: int, n: int) -> tuple[str, str]:
     if b - a == 1 and tree.texts[a] == "void":
         return "", ""
     stop = next((i for i in range(a, b) if tree.texts[i] == "="), b)
-    pack = "..." if "..." in _written(tree, a, b) else ""
+    pack = "..." if "..." in _source_text(tree, a, b) else ""
     for i in range(a, stop - 2):
         if tree.texts[i] == "(" and tree.texts[i + 1] in {"&", "*"} and tree.tokens[i + 2].kind == "word":
-            return _written(tree, a, b), tree.texts[i + 2]
+            return _source_text(tree, a, b), tree.texts[i + 2]
     last = next((i for i in range(a, stop) if tree.texts[i] == "["), stop) - 1
     word = tree.texts[last]
-    unnamed = tree.tokens[last].kind != "word" or last == a or tree.texts[last - 1] in {"::", "const", "typename"}
-    if unnamed or _TYPES.fullmatch(word):
-        return f"{_written(tree, a, stop)} $a{n}{_written(tree, stop, b)}", f"$a{n}{pack}"
-    return _written(tree, a, b), f"{word}{pack}"
+    is_unnamed = tree.tokens[last].kind != "word" or last == a or tree.texts[last - 1] in {"::", "const", "typename"}
+    if is_unnamed or _TYPES.fullmatch(word):
+        return f"{_source_text(tree, a, stop)} $a{n}{_source_text(tree, stop, b)}", f"$a{n}{pack}"
+    return _source_text(tree, a, b), f"{word}{pack}"
 
 
 def _template_names(tree: Tree, opening: int) -> Iterator[str]:
     """Yield the names of a template's own parameters."""
     for a, b in tree.parts(opening):
         stop = next((i for i in range(a, b) if tree.texts[i] == "="), b)
-        pack = "..." if "..." in _written(tree, a, b) else ""
+        pack = "..." if "..." in _source_text(tree, a, b) else ""
         yield f"{tree.texts[stop - 1]}{pack}"
 
 
-def _written(tree: Tree, start: int, stop: int) -> str:
+def _source_text(tree: Tree, start: int, stop: int) -> str:
     """Return part of a text on one line, with the author's spacing."""
     pieces = []
     for i in range(start, stop):

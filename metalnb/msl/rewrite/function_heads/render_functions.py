@@ -37,7 +37,7 @@ def render_functions(text: Outline) -> Iterator[Omission]:
 def _stage(tree: Tree, function: FunctionHead) -> str:
     """Return the stage of a function at file level; an empty string for a kernel or a helper."""
     start = tree.statement(function.name)
-    brace = tree.around(function.name, "{")
+    brace = tree.enclosing(function.name, "{")
     if tree.texts[function.end] != ";" and tree.close(function.end) < 0:
         return ""
     if brace >= 0 and tree.text(brace - 1) not in _SCOPES and tree.text(brace - 2) not in _SCOPES:

@@ -42,10 +42,10 @@ def _template(tree: Tree, template: Template) -> Iterator[Edit]:
     params = [tree.tokens[a:b] for a, b in tree.parts(function.opening)]
     for name in (tree.texts[i] for i in types):
         references = [t for t in (_thread_reference(p, name) for p in params) if t is not None]
-        if any(_tells(p, name) for p in params):
+        if any(_deduces(p, name) for p in params):
             yield from (Edit(t.start, t.end, f"typename $thread_type<{name}>::type") for t in references)
         elif references:
-            yield from _renamed(tree, template, function, references[0])
+            yield from _rename_type(tree, template, function, references[0])
 
 
 def template_function(tree: Tree, template: Template) -> FunctionHead | None:
@@ -53,13 +53,13 @@ def template_function(tree: Tree, template: Template) -> FunctionHead | None:
     if tree.text(template.closing + 1) in _NOT_FUNCTIONS:
         return None
     following = bisect_right(tree.functions, template.closing, key=lambda f: f.opening)
-    found = tree.functions[following] if following < len(tree.functions) else None
-    return found if found is not None and tree.statement(found.opening) <= template.start else None
+    function = tree.functions[following] if following < len(tree.functions) else None
+    return function if function is not None and tree.statement(function.opening) <= template.start else None
 
 
-def _renamed(tree: Tree, template: Template, function: FunctionHead, asked: Token) -> list[Edit]:
+def _rename_type(tree: Tree, template: Template, function: FunctionHead, type_token: Token) -> list[Edit]:
     """Rename T up to the body, and restore its name there."""
-    name, stop = asked.text, tree.find(function.end, frozenset({"{", ";", ":", "="}))
+    name, stop = type_token.text, tree.find(function.end, frozenset({"{", ";", ":", "="}))
     if tree.text(stop) not in {"{", ";"}:
         return []
     edits = []
@@ -67,20 +67,20 @@ def _renamed(tree: Tree, template: Template, function: FunctionHead, asked: Toke
         token = tree.tokens[i]
         if token.text != name or tree.texts[i - 1] in {".", "->", "::"}:
             continue
-        new = f"$T_{name}"
-        if token is not asked and not (i < template.closing and _declares(tree, i)):
-            new = f"{'' if tree.texts[i - 1] == 'typename' else 'typename '}$thread_type<$T_{name}>::type"
-        edits.append(Edit(token.start, token.end, new))
+        new_name = f"$T_{name}"
+        if token is not type_token and not (i < template.closing and _declares(tree, i)):
+            new_name = f"{'' if tree.texts[i - 1] == 'typename' else 'typename '}$thread_type<$T_{name}>::type"
+        edits.append(Edit(token.start, token.end, new_name))
     if tree.texts[stop] == "{":
-        at = tree.tokens[stop].end
-        edits.append(Edit(at, at, f" typedef typename $thread_type<$T_{name}>::type {name};"))
+        position = tree.tokens[stop].end
+        edits.append(Edit(position, position, f" typedef typename $thread_type<$T_{name}>::type {name};"))
     return edits
 
 
 def _declares(tree: Tree, i: int) -> bool:
     """Return whether a position is the T of ``class T`` in a template's list, not a use of it."""
-    declared = tree.texts[i - 1] in _TYPE and tree.tokens[i].kind == "word"
-    return declared and tree.text(i + 1) in {",", "=", ">"}
+    follows_keyword = tree.texts[i - 1] in _TYPE and tree.tokens[i].kind == "word"
+    return follows_keyword and tree.text(i + 1) in {",", "=", ">"}
 
 
 def _thread_reference(param: list[Token], name: str) -> Token | None:
@@ -95,9 +95,9 @@ def _thread_reference(param: list[Token], name: str) -> Token | None:
     return rest[0] if texts[1:2] in (["&"], ["*"]) or texts[1:3] == ["(", "&"] or array else None
 
 
-def _tells(param: list[Token], name: str) -> bool:
+def _deduces(param: list[Token], name: str) -> bool:
     """Return whether T is deduced from a parameter without an address space in it."""
     texts = [t.text for t in param]
-    open_ended = {"::", "decltype"} & set(texts) or _thread_reference(param, name) is not None
+    is_dependent = {"::", "decltype"} & set(texts) or _thread_reference(param, name) is not None
     bare_reference = not {"device", "constant", "threadgroup", "<"} & set(texts) and {"&", "*"} & set(texts)
-    return name in texts and "=" not in texts and not open_ended and not bare_reference  # no default
+    return name in texts and "=" not in texts and not is_dependent and not bare_reference  # no default
