@@ -10,7 +10,7 @@ from typing import Any
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.engine.cpu.profiled.counted_run import run_counted
-from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, SHARED, AccessCount, Counts
+from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, THREADGROUP, WRITE, AccessCount, Counts
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.timing.progress import progress
@@ -166,7 +166,7 @@ def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int
     if one.region >= 0:
         param = unit.signature.params[one.region]
         return param.name, param.space, 0
-    if one.region != SHARED:
+    if one.region != THREADGROUP:
         return "a table of constants", "constant", 0
     first = next((at for at in one.sample if at is not None), 0)
     names = _VARIABLE.findall(unit.text) if not unit.headers else []
@@ -178,14 +178,14 @@ def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int
 
 
 def _buffers(unit: Unit, counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Iterator[BufferUse]:
-    for number, touched in counts.touched.items():
+    for number, marks in counts.marks.items():
         param = unit.signature.params[number]
         own = [a for a in accesses if a.name == param.name and a.space == param.space]
         if not own:
             continue
-        whole = -(-touched.nbytes // SECTOR) * SECTOR
-        read, written = (min(whole, round(touched.sectors(bit) * SECTOR * scale)) for bit in (1, 2))
-        distinct = min(touched.nbytes, round(touched.distinct * scale))
+        whole = -(-marks.nbytes // SECTOR) * SECTOR
+        read, written = (min(whole, round(marks.sectors(bit) * SECTOR * scale)) for bit in (READ, WRITE))
+        distinct = min(marks.nbytes, round(marks.distinct * scale))
         yield BufferUse(
-            param.name, param.space, touched.nbytes, distinct, read, written, sum(a.asked for a in own),
+            param.name, param.space, marks.nbytes, distinct, read, written, sum(a.asked for a in own),
         )  # fmt: skip

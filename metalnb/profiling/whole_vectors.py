@@ -24,7 +24,7 @@ def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount
     if one.size != component or one.runs != parts * line.runs:
         return one
     starts = [None if at is None else at // layout.size * layout.size for at in one.sample]
-    if not _all_touched(counts, one, [at for at in starts if at is not None], parts):
+    if not _are_all_marked(counts, one, [at for at in starts if at is not None], parts):
         return one
     return replace(
         one, size=parts * component, runs=one.runs // parts, lanes=one.lanes // parts, sectors=one.sectors // parts,
@@ -32,9 +32,10 @@ def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount
     )  # fmt: skip
 
 
-def _all_touched(counts: Counts, one: AccessCount, starts: list[int], parts: int) -> bool:
+def _are_all_marked(counts: Counts, one: AccessCount, starts: list[int], parts: int) -> bool:
     """Return whether all components of the sample's vectors were accessed, as the kernel may need only one."""
-    touched = counts.touched[one.region]
+    access_marks = counts.marks[one.region]
+    granule = access_marks.granule
     bit = READ if one.kind == READ else WRITE
-    each = (touched.marks[at // touched.granule :][: max(1, parts * one.size // touched.granule)] for at in starts)
+    each = (access_marks.marks[at // granule :][: max(1, parts * one.size // granule)] for at in starts)
     return all((marks & bit).all() for marks in each)

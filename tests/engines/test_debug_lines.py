@@ -138,7 +138,7 @@ def test_opcode_sets_the_position(program: bytes, at: int, expected: tuple[str, 
 
 
 def test_line_extends_to_the_next_row_and_a_sequence_to_its_end() -> None:
-    """A second sequence starts anew, at line 1 of the first file."""
+    """A second sequence starts again at line 1 of the first file."""
     first = address(2) + b"\x04\x02\x05\x07" + special(0, 4) + special(3, 1) + b"\x02\x02" + _END
     second = address(9) + _COPY + b"\x02\x02" + _END
     found = each_line(DebugLines(library(debug_line=table(first + second))), 12)
@@ -178,7 +178,7 @@ _ABBREVIATIONS = b"".join([
     b"\x03\x1d\x01" + b"\x55\x17" + b"\x58\x0b\x59\x05\x57\x0b" + b"\0\0",
     b"\x04\x1d\x00" + b"\x11\x01\x12\x06" + b"\x58\x0b\x59\x0b" + b"\0\0",
 ]) + b"\0"  # fmt: skip
-_SKIPPED = b"name\0" + b"\xff\x7e" + b"\xff\x01" + b"\x02\x91\x00" + b"1" + b"22" + b"4444" + b"88888888" + b"1" + bytes(12)
+_SKIPPED = b"name\0" + b"\xff\x7e" + b"\xff\x01" + b"\x02\x91\x00" + b"1" + b"22" + b"4444" + b"8" * 8 + bytes(13)
 
 
 def unit(children: bytes, *, base: int, table_at: int = 0, abbreviations_at: int = 0, version: int = 4) -> bytes:
