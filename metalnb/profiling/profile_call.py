@@ -19,9 +19,9 @@ from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
 from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
-from .whole_vectors import as_whole_vector
+from .whole_vectors import merge_components
 
-__all__ = ["profile", "profiled"]
+__all__ = ["profile", "profile_dispatch"]
 
 _MOST_BANKS = 64
 _VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
@@ -83,7 +83,7 @@ def profile(
     else:
         message = f"profile: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
-    return profiled(dispatch, seconds, banks, devices)
+    return profile_dispatch(dispatch, seconds, banks, devices)
 
 
 def _check(seconds: Any, banks: Any) -> None:
@@ -93,7 +93,7 @@ def _check(seconds: Any, banks: Any) -> None:
         raise ArgumentError(f"profile: seconds= is a time, more than 0; got {seconds!r}.")
 
 
-def profiled(
+def profile_dispatch(
     dispatch: Dispatch, seconds: float, banks: int = 32, devices: tuple[str, ...] = DEVICES_SHOWN,
 ) -> Profile:  # fmt: skip
     """Count the cost of a bound dispatch, as `profile` does."""
@@ -117,7 +117,7 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, 
     unit = dispatch.kernel.unit
     scale = Fraction(counts.groups, counts.sampled)
     given = sum(a for a in dispatch.arguments if isinstance(a, int))
-    accesses = [_access(unit, counts, as_whole_vector(unit, counts, one), scale) for one in counts.accesses]
+    accesses = [_access(unit, counts, merge_components(unit, counts, one), scale) for one in counts.accesses]
     return Profile(
         unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups,
         counts.sampled, tuple(_lines(counts, accesses, scale)),

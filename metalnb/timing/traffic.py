@@ -19,8 +19,8 @@ from metalnb.display import nbytes as spelled
 from metalnb.engine.staging import place_of
 from metalnb.errors import ArgumentError, CompileError, EngineUnavailable, KernelFault
 from metalnb.msl.signature import Param
-from metalnb.profiling.latest_counts import KnownCounts, known_from
-from metalnb.profiling.profile_call import profiled
+from metalnb.profiling.latest_counts import KnownCounts, summarize
+from metalnb.profiling.profile_call import profile_dispatch
 
 from .bottleneck import BYTES
 from .records import Traffic
@@ -76,10 +76,10 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, KnownCounts | 
         The counts; None if the kernel cannot be counted.
     """
     try:
-        found = profiled(dispatch, _SECONDS)
+        found = profile_dispatch(dispatch, _SECONDS)
     except (ArgumentError, CompileError, EngineUnavailable, KernelFault):
         return known, None
-    said = known_from(found)
+    said = summarize(found)
     if found.sampled < found.groups:
         return Traffic(known.read, known.written, known.updated, found.flops, known.notes), said
     arrays = {p.name for p in dispatch.kernel.signature.params if p.writable or not p.reference}
