@@ -348,7 +348,7 @@ def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypat
     def launch(_config: Any, _function: Any, parameters: Any, _none: None) -> int:
         if seen and not began.is_set():
             began.set()
-            other.join()
+            other.join(60)
         seen.append(ctypes.c_uint64.from_address(parameters._obj[0]).value)
         return 0
 
