@@ -176,10 +176,13 @@ def test_nothing_is_reported_without_evidence() -> None:
     assert describe("", 0) == ()
 
 
-def test_no_place_of_a_cell_raises() -> None:
+def test_inspection_in_a_cut_cell_is_of_the_word_before_the_cut_or_of_the_call() -> None:
     for offset in range(0, len(CELL), 97):
-        describe(CELL, offset, HEADERS)
-        describe(CELL[:offset], offset, HEADERS)
+        for text in (CELL, CELL[:offset]):
+            word = re.search(r"\w*$", text[:offset])
+            for found in describe(text, offset, HEADERS):
+                assert word
+                assert found.name.startswith(word[0]) or word[0] == "", (offset, found.name, word[0])
 
 
 def test_hanging_parser_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
