@@ -48,7 +48,7 @@ def test_only_kernels_with_barriers_are_coroutines(body: str, waits: bool, simd:
         f"kernel void f(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{ {body} }}"
     )["f"]
     binary = engines.named("cpu").compile(kernel.unit)
-    assert (binary.waits, binary.simd) == (waits, simd)
+    assert (binary.has_barriers, binary.simd) == (waits, simd)
 
 
 def test_threads_of_a_loop_have_arrays_of_their_own() -> None:

@@ -21,7 +21,7 @@ from metalnb.engine.cpu.linking import linked
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
-from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
+from metalnb.engine.vectoriser.vectorise import uses_simdgroup
 
 QEMU = shutil.which("qemu-aarch64")
 pytestmark = [
@@ -84,7 +84,7 @@ def code_of(unit: Unit, way: str) -> tuple[bytes, int]:
     flags = toolchain.flags_for(TRIPLE)
     if way == "lanes":
         module = read(vector_build.thread_text(unit, flags=flags))
-        form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=asks_for_simdgroup(module))
+        form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=uses_simdgroup(module))
         made = vector_build.vectorised(module, form, flags)
         return vector_build.object_of(made, unit, flags), made.storage_bytes
     text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)

@@ -21,7 +21,7 @@ from metalnb.engine.cpu.linking import linked, run_tool
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
-from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
+from metalnb.engine.vectoriser.vectorise import uses_simdgroup
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with ziglang's files for Linux")
 CELL = """
@@ -69,7 +69,7 @@ def made_in_lanes(triple: str, kernel: str) -> bytes:
     if triple == WINDOWS:
         flags = (*flags, "-mf16c")
     module = read(vector_build.thread_text(unit, flags=flags))
-    form = form_for((200, 1, 1), (64, 1, 1), simd=asks_for_simdgroup(module))
+    form = form_for((200, 1, 1), (64, 1, 1), simd=uses_simdgroup(module))
     code = vector_build.object_of(vector_build.vectorised(module, form, flags), unit, flags)
     names = ["lanes", *["half_conversions"] * triple.startswith("x86_64"), *["windows_calls"] * (triple == WINDOWS)]
     return linked(code, *(toolchain.runtime_object(name, flags) for name in names), triple=triple)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from metalnb.engine.robust.proofs.intervals import Interval, whole
-from metalnb.engine.robust.proofs.operations import OPPOSITE, may_hold
+from metalnb.engine.robust.proofs.intervals import Interval, full_range
+from metalnb.engine.robust.proofs.operations import INVERSE, may_hold
 
-hull, intersection, fit = Interval.joined, Interval.met, Interval.fitted
+hull, intersection, normalize = Interval.hull, Interval.intersect, Interval.normalize
 
 BITS = 4
 COUNT = 1 << BITS
@@ -39,8 +39,8 @@ def smallest(numbers: set[int]) -> Interval:
     return Interval(min(numbers), max(numbers))
 
 
-def test_whole_range_has_each_integer_once() -> None:
-    assert list(integers(whole(BITS))) == list(UNSIGNED)
+def test_full_range_has_each_integer_once() -> None:
+    assert list(integers(full_range(BITS))) == list(UNSIGNED)
 
 
 def test_containment_is_that_of_the_integers() -> None:
@@ -82,10 +82,10 @@ def test_view_of_more_integers_than_there_are_is_the_whole_kind(view: View, kind
         assert list(integers(view(Interval(low, low + COUNT + more), BITS))) == list(kind), (low, more)
 
 
-def test_fitting_changes_only_an_interval_with_more_integers_than_there_are() -> None:
+def test_normalizing_changes_only_an_interval_with_more_integers_than_there_are() -> None:
     for low, length in itertools.product(range(-20, 20), range(1, 40)):
         one = Interval(low, low + length - 1)
-        assert fit(one, BITS) == (one if length <= COUNT else whole(BITS)), one
+        assert normalize(one, BITS) == (one if length <= COUNT else full_range(BITS)), one
 
 
 def test_intersection_has_every_common_residue_and_is_the_smallest_such_interval() -> None:
@@ -107,7 +107,7 @@ def test_intersection_with_all_residues_keeps_the_interval(length: int) -> None:
         assert residues(one) <= residues(intersection(long, one, BITS))
 
 
-@pytest.mark.parametrize("relation", sorted(OPPOSITE))
+@pytest.mark.parametrize("relation", sorted(INVERSE))
 def test_relation_that_holds_for_some_integers_may_hold(relation: str) -> None:
     """For intervals of one integer each, the answer is exact."""
     sign, kind = SIGNS[relation.lstrip("us")], SIGNED if relation[0] == "s" else UNSIGNED

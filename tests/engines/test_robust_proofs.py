@@ -10,9 +10,9 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine.cpu.cpu_checks.checked_ticket import CheckedTicket
-from metalnb.engine.robust.proofs.differences import congruent
+from metalnb.engine.robust.proofs.differences import intersect_modulo
 from metalnb.engine.robust.proofs.intervals import Interval
-from metalnb.engine.robust.proofs.operations import OPPOSITE, bounded
+from metalnb.engine.robust.proofs.operations import INVERSE, allowed_range
 
 HEAD = """#include <metal_stdlib>
 using namespace metal;
@@ -152,7 +152,7 @@ def test_out_of_bounds_access_is_reported(body: str) -> None:
     assert isinstance(launched(WRONG[body], 64), mnb.KernelFault)
 
 
-@pytest.mark.parametrize("relation", sorted(OPPOSITE))
+@pytest.mark.parametrize("relation", sorted(INVERSE))
 def test_comparison_narrows_ranges_correctly(relation: str) -> None:
     """For all numbers of three bits: the narrowed range keeps every number for which the relation holds."""
     bits, numbers = 3, range(8)
@@ -165,8 +165,8 @@ def test_comparison_narrows_ranges_correctly(relation: str) -> None:
 
     ranges = [Interval(low, high) for low in range(-5, 9) for high in range(low, low + 8)]
     for other, now in itertools.product(ranges, ranges):
-        told = bounded(relation, other, bits, now)
-        found = now if told is None else now.met(told, bits)
+        told = allowed_range(relation, other, bits, now)
+        found = now if told is None else now.intersect(told, bits)
         mine = {v % 8 for v in range(now.low, now.high + 1)}
         theirs = {v % 8 for v in range(other.low, other.high + 1)}
         left = {v % 8 for v in range(found.low, found.high + 1)}
@@ -178,7 +178,7 @@ def test_intersection_of_ranges_is_exact() -> None:
     """For all ranges around those of three bits: numbers in one range and congruent modulo 8 to the other are kept."""
     ranges = [Interval(low, high) for low in range(-9, 12) for high in range(low, low + 9)]
     for found, within in itertools.product(ranges, ranges):
-        left = congruent(found, within, 3)
+        left = intersect_modulo(found, within, 3)
         residues = {v % 8 for v in range(found.low, found.high + 1)}
         kept = [v for v in range(within.low, within.high + 1) if v % 8 in residues]
         assert all(left.low <= v <= left.high for v in kept), (found, within)

@@ -67,7 +67,8 @@ def run(
             given["h"][:] = np.arange(EXTENT)
             given["s"] = given["s"].view(pair)[:, 0]
             k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
-            silent = mock.patch.object(EXPLAINED[engine], "explained", return_value=mnb.KernelFault("not explained"))
+            fault = mnb.KernelFault("not explained")
+            silent = mock.patch.object(EXPLAINED[engine], "describe_fault", return_value=fault)
             with silent if rng.random() < 0.9 else contextlib.nullcontext():
                 try:
                     kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)

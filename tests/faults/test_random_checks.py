@@ -31,7 +31,7 @@ from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import IRType
 from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
-from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks, checked
+from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks, insert_checks
 from metalnb.engine.robust.rewriting.size_limits import limit_words
 
 # Loops whose bounds are read from memory, so that nothing is proven before the launch.
@@ -130,9 +130,9 @@ class Case:
         self.analysis = Analysis(module, LaneEntry(module))
         given, region = (parameter.text for parameter in self.analysis.roots.function.parameters)
         target = LaneTarget(given, scalars) if lanes else FiberTarget((given, region, "0"), scalars)
-        everything = self.analysis.everything
-        checks = Checks(everything.wrong, everything.stops)
-        self.made: CheckedModule = checked(module, self.analysis, checks, target)
+        weakest = self.analysis.weakest_proof
+        checks = Checks(weakest.unproven, weakest.long_loops)
+        self.made: CheckedModule = insert_checks(module, self.analysis, checks, target)
         self.scalars = scalars
 
     def memory(self, rng: random.Random) -> dict[str, bytearray]:

@@ -27,7 +27,7 @@ from metalnb.engine.robust.kernel_analysis import Analysis, Proof
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs import ranges as ranges_module
 from metalnb.engine.robust.proofs.intervals import Interval
-from metalnb.engine.robust.proofs.loop_iterations import iterations
+from metalnb.engine.robust.proofs.loop_iterations import iteration_bound
 from metalnb.engine.robust.proofs.ranges import Ranges
 
 THREADS = 4  # threads run per launch
@@ -40,13 +40,13 @@ class Checked:
         self.module, self.facts = module, facts
         self.entry = LaneEntry(module)
         self.analysis = Analysis(module, self.entry)
-        self.proof: Proof = self.analysis.proof(facts)
-        self.right = {id(a.made): a for a in self.analysis.accesses if a.number not in self.proof.wrong}
+        self.proof: Proof = self.analysis.prove(facts)
+        self.right = {id(a.inst): a for a in self.analysis.accesses if a.number not in self.proof.unproven}
         flow = self.analysis.flow
-        flow.stop(frozenset())
-        with mock.patch.multiple(ranges_module, _MOST=10**6, _EACH=10**5):
+        flow.set_stoppable(frozenset())
+        with mock.patch.multiple(ranges_module, _MAX_EVALUATIONS=10**6, _MAX_PER_QUERY=10**5):
             self.ranges = Ranges(flow, self.analysis.roots, self.entry, facts)
-            self.most = {header: iterations(flow, self.ranges, header) for header in flow.loops}
+            self.most = {header: iteration_bound(flow, self.ranges, header) for header in flow.loops}
         self.times: Counter[str] = Counter()
         self.known: dict[tuple[Any, str], Interval | None] = {}
         self.checked = 0
@@ -64,7 +64,7 @@ class Checked:
             pointer = values[access.pointer] if access.pointer in values else Pointer(access.pointer, 0)
             size = self.size(pointer.root)
             assert 0 <= pointer.at <= size - access.size, (made.text, pointer, size)
-        assert made.block in self.ranges.reached, made.text
+        assert made.block in self.ranges.reachable, made.text
         self.count(made)
 
     def hold(self, scalar: Any, label: str, value: int, made: IRInstruction) -> None:

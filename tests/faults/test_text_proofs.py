@@ -17,7 +17,7 @@ from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs.intervals import Interval
-from metalnb.engine.robust.proofs.loop_iterations import iterations
+from metalnb.engine.robust.proofs.loop_iterations import iteration_bound
 from metalnb.engine.robust.proofs.operations import ARITHMETIC
 from metalnb.engine.robust.proofs.ranges import Ranges
 
@@ -60,20 +60,20 @@ def with_number(k: int) -> LaunchFacts:
 @pytest.mark.parametrize("body", PROVEN)
 def test_proof_holds_exactly_up_to_the_bound(body: str) -> None:
     found = analysis(f"{HEAD}{PROVEN[body]}\n}}")
-    right, wrong = (found.proof(of_64(count)) for count in (64, 63))
-    assert not right.wrong
-    assert not right.stops
-    assert wrong.wrong
+    right, wrong = (found.prove(of_64(count)) for count in (64, 63))
+    assert not right.unproven
+    assert not right.long_loops
+    assert wrong.unproven
 
 
 @pytest.mark.parametrize("body", WRONG | WRONG_HERE)
 def test_out_of_bounds_access_is_not_proven(body: str) -> None:
     text = (WRONG | WRONG_HERE)[body]
-    assert analysis(f"{HEAD}{text}\n}}").proof(of_64(64)).wrong
+    assert analysis(f"{HEAD}{text}\n}}").prove(of_64(64)).unproven
 
 
 def kinds(found: Analysis, facts: LaunchFacts) -> set[str]:
-    wrong = found.proof(facts).wrong
+    wrong = found.prove(facts).unproven
     return {access.kind for access in found.accesses if access.number in wrong}
 
 
@@ -104,7 +104,7 @@ def test_range_contains_every_result_of_an_instruction(op: str) -> None:
     names = {"usub_sat": "usub", "uadd_sat": "uadd"}
     ranges = [Interval(low, high) for low in range(-5, 9) for high in range(low, low + 8)]
     for one, other in itertools.product(ranges, ranges):
-        found = ARITHMETIC[op](one, other, bits).fitted(bits)
+        found = ARITHMETIC[op](one, other, bits).normalize(bits)
         for a, b in itertools.product(range(one.low, one.high + 1), range(other.low, other.high + 1)):
             a, b = a % 8, b % 8  # noqa: PLW2901  (unsigned, as in LLVM)
             if (b == 0 and op in {"udiv", "urem", "sdiv", "srem"}) or (b >= bits and op in {"shl", "lshr", "ashr"}):
@@ -116,9 +116,9 @@ def test_range_contains_every_result_of_an_instruction(op: str) -> None:
 def test_stopped_loop_proves_nothing_about_its_exit_condition() -> None:
     """It may be left for another reason, so its counter need not have reached its end."""
     body = "uint v = 0; if (x[i.x] > 0) do { v = uint(x[v & 63]); } while (v >= 8); y[i.y * 8 + v] = 1;"
-    proof = analysis(f"{HEAD}{body}\n}}").proof(of_64(64))
-    assert proof.stops
-    assert proof.wrong
+    proof = analysis(f"{HEAD}{body}\n}}").prove(of_64(64))
+    assert proof.long_loops
+    assert proof.unproven
 
 
 @pytest.mark.parametrize(("loop", "count"), [
@@ -130,4 +130,4 @@ def test_maximum_iterations_of_a_loop(loop: str, count: int) -> None:
     """A counter that doubles or halves can do so as many times as it has bits."""
     found = analysis(f"{HEAD}float r = 0; {loop} r = r * r + x[uint(k) & 63]; y[i.y * 8 + i.x] = r;\n}}")
     ranges = Ranges(found.flow, found.roots, found.entry, of_64(64))
-    assert [iterations(found.flow, ranges, header) for header in found.flow.loops] == [count]
+    assert [iteration_bound(found.flow, ranges, header) for header in found.flow.loops] == [count]

@@ -97,7 +97,7 @@ class Interpreter:
                 left -= 1
                 if left < 0:
                     raise TooLong
-                if made.ends:
+                if made.is_terminator:
                     label, before = self._next(made), label
                 else:
                     found = self._made(made)

@@ -76,14 +76,14 @@ def test_regressions_found_by_fuzzing() -> None:
 def test_proofs_of_deep_nests_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Following its loops and conditions once took minutes, and the kernel was taken for an endless one."""
     asked = 0
-    told = ConditionRanges._told
+    narrow = ConditionRanges._narrow
 
     def counted(*given: Any) -> Any:
         nonlocal asked
         asked += 1
-        return told(*given)
+        return narrow(*given)
 
-    monkeypatch.setattr(ConditionRanges, "_told", counted)
+    monkeypatch.setattr(ConditionRanges, "_narrow", counted)
     assert next(trial.batch([generate(220_006)])).kind == "same"
     assert 0 < asked < 100_000  # 606,568 once
 

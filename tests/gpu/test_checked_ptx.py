@@ -49,7 +49,7 @@ def chosen(kernel: CheckedPtx, k: int) -> CheckedModule:
 
 def chosen_of(kernel: CheckedPtx, given: list[Any]) -> CheckedModule:
     """Return the kernel with the checks that a dispatch of these arguments over `EXTENT` threads needs."""
-    return kernel.checks.of(given, (EXTENT, 1, 1), (32, 1, 1))
+    return kernel.checks.for_dispatch(given, (EXTENT, 1, 1), (32, 1, 1))
 
 
 def entry_of(text: str) -> str:
@@ -85,7 +85,7 @@ def test_a_right_kernel_is_proven(body: str) -> None:
     made = chosen(kernel, EXTENT)
     kinds = {kernel.checks.analysis.accesses[access].kind for access in made.sites}
     assert kinds == UNPROVEN.get(body, set())
-    assert bool(made.checks.stops) is (body in UNPROVEN)
+    assert bool(made.checks.loops) is (body in UNPROVEN)
 
 
 @pytest.mark.parametrize("body", RIGHT)
@@ -95,7 +95,7 @@ def test_every_root_is_found(body: str) -> None:
     roots = kernel.checks.analysis.roots
     for access in kernel.checks.analysis.accesses:
         root = roots.place(access.pointer).root
-        assert roots.root(root) is not None or roots.sources(root) < roots.every, access.made.text
+        assert roots.root(root) is not None or roots.sources(root) < roots.all_names, access.inst.text
 
 
 def test_addresses_that_the_compiler_knows_have_roots() -> None:
@@ -126,8 +126,8 @@ def test_every_endless_loop_checks_the_stop_flag(loop: str, tmp_path: Path) -> N
     kernel = built(f"{LOOP_HEAD}{LOOPS[loop]}\n}}", "forever")
     x, n = np.zeros(256, np.float32), np.zeros(1, np.uint32)
     scalars = [bytearray(np.int32(0).tobytes()), bytearray(np.uint32(1 << 24).tobytes())]
-    made = kernel.checks.of([x, n, *scalars], (256, 1, 1), (64, 1, 1))
-    assert made.checks.stops
+    made = kernel.checks.for_dispatch([x, n, *scalars], (256, 1, 1), (64, 1, 1))
+    assert made.checks.loops
     text = kernel.ptx(made)
     assert re.search(r"and\.b32\s+part, %r\d+, 255;", entry_of(text))
     assert "ld.volatile.global.u32" in entry_of(text)
@@ -137,12 +137,12 @@ def test_every_endless_loop_checks_the_stop_flag(loop: str, tmp_path: Path) -> N
 def test_only_what_is_not_proven_costs_anything() -> None:
     """A form has one check for each unproven access; none remains in the compiler's second step."""
     kernel = built(f"{HEAD}if (i < uint(k)) a[i] = b[i] + c[k];\n}}", "f")
-    everything = kernel.checks.analysis.everything
-    all_checked = kernel.checks.made(Checks(everything.wrong, everything.stops))
+    weakest = kernel.checks.analysis.weakest_proof
+    all_checked = kernel.checks.module_with(Checks(weakest.unproven, weakest.long_loops))
     one = chosen(kernel, EXTENT)
     assert [kernel.checks.analysis.accesses[access].kind for access in one.sites] == ["reads"]
     calls = [entry_of(kernel.ptx(made)).count("call.uni") for made in (one, all_checked)]
-    assert calls[0] == 1 < calls[1] <= len(everything.wrong)
+    assert calls[0] == 1 < calls[1] <= len(weakest.unproven)
     text = kernel.ptx(one)
     assert ".loc" not in text
     assert "metalnb_grid" not in text
@@ -157,8 +157,8 @@ def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
     if (i == 0) y[0] = s;
 }"""
     given = [np.zeros(1, np.float32), bytearray(np.int32(side).tobytes())]
-    made = built(text, "f").checks.of(given, (2 * side, side, 1), (32, 1, 1))
-    assert bool(made.checks.stops) is stops
+    made = built(text, "f").checks.for_dispatch(given, (2 * side, side, 1), (32, 1, 1))
+    assert bool(made.checks.loops) is stops
 
 
 def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
@@ -210,6 +210,6 @@ kernel void product(device const half* x, device half* y, constant int& k, uint 
     reads = [
         [kernel.checks.analysis.accesses[access].kind for access in made.sites].count("reads")
         for k in (0, 1)
-        for made in [kernel.checks.of([*given, bytearray(np.int32(k).tobytes())], (32, 1, 1), (32, 1, 1))]
+        for made in [kernel.checks.for_dispatch([*given, bytearray(np.int32(k).tobytes())], (32, 1, 1), (32, 1, 1))]
     ]
     assert reads[0] == 0 < reads[1]

@@ -252,7 +252,7 @@ def test_a_version_without_them_refuses_them() -> None:
 
 def test_vector_code_is_that_of_a_parameter() -> None:
     """Its loads and stores move entire vectors, without gathers."""
-    row = SimdForm(32, flat=False, full=True, grid_even=True, index_even=True)
+    row = SimdForm(32, flat=False, full=True, grid_aligned=True, index_aligned=True)
     flags = toolchain.flags_for("x86_64-linux-gnu")
     texts = []
     for cell in _TWINS:

@@ -54,7 +54,7 @@ def test_dominators_and_loops_are_those_of_their_definitions(seed: int) -> None:
         assert loop.parent == min(around, key=lambda h: len(flow.loops[h].body), default=None)
     for a in blocks:
         inside = [h for h, loop in flow.loops.items() if a in loop.body]
-        assert [*flow.around(a)] == sorted(inside, key=lambda h: len(flow.loops[h].body))
+        assert [*flow.enclosing_loops(a)] == sorted(inside, key=lambda h: len(flow.loops[h].body))
 
 
 @pytest.mark.parametrize("seed", range(200))

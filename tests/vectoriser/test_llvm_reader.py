@@ -24,7 +24,7 @@ def test_twin_is_a_mutable_copy() -> None:
     names = [field.name for field in dataclasses.fields(IRInstruction)]
     values = {name: [name] if name in {"operands", "targets"} else name for name in names}
     made = IRInstruction(**values)  # type: ignore[arg-type]
-    twin = made.twin()
+    twin = made.clone()
     assert dataclasses.asdict(twin) == values
     twin.operands.clear()
     twin.targets.clear()
@@ -89,7 +89,7 @@ def test_only_selected_opcodes_are_parsed() -> None:
     (made,) = [made for _, made in found if made]
     assert (made.result, made.opcode, made.flags, str(made.type)) == ('%"a = sdiv"', "udiv", ("exact",), "<2 x i32>")
     assert [o.text for o in made.operands] == ["%x", "splat (i32 3)"]
-    assert (made.metadata, made.beside) == (", !nosanitize !{}, !dbg !7", ", !dbg !7")
+    assert (made.metadata, made.debug_suffix) == (", !nosanitize !{}, !dbg !7", ", !dbg !7")
     with pytest.raises(UnreadText, match="not understood: %1 = sdiv i32 %0"):
         list(lines_of("  %1 = sdiv i32 %0", frozenset({"sdiv"})))
 
@@ -126,6 +126,6 @@ f:
 }
 """
     flow = LaneFlow(read(text).functions["metalnb_thread"])
-    assert {label: flow.equivalent(label) for label in ("%b", "%c", "%e", "%f")} == {
+    assert {label: flow.equivalent_dominator(label) for label in ("%b", "%c", "%e", "%f")} == {
         "%b": "%a", "%c": None, "%e": "%a", "%f": "%2",
     }  # fmt: skip

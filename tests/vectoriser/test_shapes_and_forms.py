@@ -10,10 +10,10 @@ import metalnb as mnb
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.vectoriser.lane_count import most_lanes
+from metalnb.engine.vectoriser.lane_count import max_lanes
 from metalnb.engine.vectoriser.simd_forms import form_for
 from metalnb.engine.vectoriser.vector_code.vector_target import vector_target
-from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
+from metalnb.engine.vectoriser.vectorise import uses_simdgroup, vectorise
 
 __all__ = ["engine_is_here"]
 
@@ -128,9 +128,9 @@ def test_threadgroup_rows_choose_the_form(
     ((2, 2, 4), 16, True, True),
 ])  # fmt: skip
 def test_a_kernel_of_many_values_takes_fewer_lanes(threadgroup: tuple, width: int, flat: bool, full: bool) -> None:
-    form = form_for((1000, 40, 40), threadgroup, simd=False, most=16)
+    form = form_for((1000, 40, 40), threadgroup, simd=False, max_lanes=16)
     assert (form.width, form.flat, form.full) == (width, flat, full)
-    assert form_for((1000, 40, 40), threadgroup, simd=True, most=16).width == 32
+    assert form_for((1000, 40, 40), threadgroup, simd=True, max_lanes=16).width == 32
 
 
 _TARGETS = {
@@ -156,7 +156,7 @@ def test_values_that_are_live_at_once_decide_on_the_lanes(values: int, lanes: di
     module = read(vector_build.thread_text(made.unit))
     live = vectorise(module, form, vector_build.machine()).live_bits
     assert 32 * values <= live <= 32 * (values + 3)  # the sum too
-    assert {name: most_lanes(live, target, together=False) for name, target in _TARGETS.items()} == lanes
+    assert {name: max_lanes(live, target, uses_simdgroup=False) for name, target in _TARGETS.items()} == lanes
     x = np.random.default_rng(4).random((77, values), np.float32)
     out = np.zeros(77, np.float32)
     made(x, out, grid=77, threadgroup=48)
@@ -202,4 +202,4 @@ def test_every_thread_position_is_correct(grid: tuple, threadgroup: tuple, simd:
 
 def test_only_kernels_that_name_their_simdgroup_need_32_lanes() -> None:
     for body, asks in (("o[i] = x[t];", False), ("o[i] = x[l];", True), ("o[i] = simd_max(x[i]);", True)):
-        assert asks_for_simdgroup(read(vector_build.thread_text(kernel(body).unit))) == asks
+        assert uses_simdgroup(read(vector_build.thread_text(kernel(body).unit))) == asks

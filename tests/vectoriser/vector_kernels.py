@@ -14,7 +14,7 @@ from metalnb.program import compiled
 __all__ = ["HEAD", "ROW", "engine_is_here", "instruction_set", "kernel"]
 
 HEAD = "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"
-ROW = SimdForm(32, flat=False, full=True, grid_even=True, index_even=True)
+ROW = SimdForm(32, flat=False, full=True, grid_aligned=True, index_aligned=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -28,7 +28,7 @@ def with_divisors(text: str) -> str:
 
 def _guarded(made: IRInstruction, i: int) -> Iterator[str]:
     """Yield a division, preceded by instructions that select its divisor; their names end in the line number."""
-    kind, place = made.type, made.beside
+    kind, place = made.type, made.debug_suffix
     what, by = (operand.text for operand in made.operands)
     vector = kind.kind == "vector"
     truth = f"<{kind.count} x i1>" if vector else "i1"

@@ -80,7 +80,7 @@ class Assembler:
         if built is None:
             return self._assembled(unit, ptx(unit, self._gpu.capability))
         binary = CheckedBinary(unit, built)
-        binary.threadgroup_bytes = self.form(binary, built.checks.first).threadgroup_bytes
+        binary.threadgroup_bytes = self.form(binary, built.checks.initial_module).threadgroup_bytes
         return binary
 
     def form(self, binary: CheckedBinary, made: CheckedModule) -> CudaBinary:

@@ -36,7 +36,7 @@ class Loop:
 
 def reverse_postorder(function: IRFunction) -> list[str]:
     """Return the labels of the reachable blocks, each after those that dominate it."""
-    seen, done = {function.entry}, []
+    seen, postorder = {function.entry}, []
     stack: list[tuple[str, Iterator[str]]] = [(function.entry, iter(function.blocks[function.entry][-1].targets))]
     while stack:
         label, rest = stack[-1]
@@ -46,9 +46,9 @@ def reverse_postorder(function: IRFunction) -> list[str]:
                 stack.append((target, iter(function.blocks[target][-1].targets)))
                 break
         else:
-            done.append(label)
+            postorder.append(label)
             stack.pop()
-    return done[::-1]
+    return postorder[::-1]
 
 
 class ControlFlow:
@@ -68,7 +68,7 @@ class ControlFlow:
         Immediate dominators; the entry's is itself.
     loops : dict of str to Loop
         By header.
-    inner : dict
+    loop_of : dict
         The header of the innermost loop around each block, or None.
     irreducible : IRInstruction or None
         A branch back to a block that does not dominate it: that cycle has two entries, and is not in `loops`.
@@ -91,8 +91,8 @@ class ControlFlow:
         for label in self.order:
             for target in self.successors[label]:
                 if self.number[target] <= self.number[label]:
-                    self._back(label, target)
-        self.inner: dict[str, str | None] = dict.fromkeys(self.order)
+                    self._add_back_edge(label, target)
+        self.loop_of: dict[str, str | None] = dict.fromkeys(self.order)
         self._nest()
 
     def _dominators(self) -> dict[str, str]:
@@ -113,35 +113,35 @@ class ControlFlow:
 
     def _subtrees(self) -> dict[str, tuple[int, int]]:
         """Return each block's number in a walk of the dominator tree, and the last number in its subtree."""
-        below = dict.fromkeys(self.order, 1)
+        sizes = dict.fromkeys(self.order, 1)
         for label in reversed(self.order[1:]):
-            below[self.idom[label]] += below[label]
-        found, free = {self.entry: (0, below[self.entry] - 1)}, {self.entry: 1}
+            sizes[self.idom[label]] += sizes[label]
+        spans, next_number = {self.entry: (0, sizes[self.entry] - 1)}, {self.entry: 1}
         for label in self.order[1:]:
-            first = free[self.idom[label]]
-            free[self.idom[label]] += below[label]
-            found[label], free[label] = (first, first + below[label] - 1), first + 1
-        return found
+            first = next_number[self.idom[label]]
+            next_number[self.idom[label]] += sizes[label]
+            spans[label], next_number[label] = (first, first + sizes[label] - 1), first + 1
+        return spans
 
-    def _back(self, label: str, header: str) -> None:
+    def _add_back_edge(self, label: str, header: str) -> None:
         """Add an edge back to a header to its loop."""
         if not self.dominates(header, label):
             self.irreducible = self.irreducible or self.blocks[label][-1]
             return
         loop = self.loops.setdefault(header, Loop(header, {header}))
         loop.latches.append(label)
-        work = [label]
-        while work:
-            block = work.pop()
+        worklist = [label]
+        while worklist:
+            block = worklist.pop()
             if block not in loop.body:
                 loop.body.add(block)
-                work += self.predecessors[block]
+                worklist += self.predecessors[block]
 
     def _nest(self) -> None:
         """Find the loops around blocks and loops: two loops are nested or disjoint."""
         for loop in sorted(self.loops.values(), key=lambda loop: -len(loop.body)):
-            loop.parent = self.inner[loop.header]
-            self.inner.update(dict.fromkeys(loop.body, loop.header))
+            loop.parent = self.loop_of[loop.header]
+            self.loop_of.update(dict.fromkeys(loop.body, loop.header))
             for label in sorted(loop.body, key=self.number.__getitem__):
                 loop.exits += [(label, t) for t in self.successors[label] if t not in loop.body]
 
@@ -150,9 +150,9 @@ class ControlFlow:
         first, last = self._span[a]
         return first <= self._span[b][0] <= last
 
-    def around(self, label: str) -> Iterator[str]:
+    def enclosing_loops(self, label: str) -> Iterator[str]:
         """Yield the headers of the loops around a block, innermost first."""
-        header = self.inner[label]
+        header = self.loop_of[label]
         while header is not None:
             yield header
             header = self.loops[header].parent

@@ -85,21 +85,21 @@ class IRInstruction:
         return self.operands[1 if self.opcode == "store" else 0]
 
     @property
-    def names(self) -> Iterator[str]:
+    def used_names(self) -> Iterator[str]:
         """The names of the values that the instruction uses."""
         for operand in self.operands:
             yield from NAME.findall(operand.text)
 
     @property
-    def ends(self) -> bool:
+    def is_terminator(self) -> bool:
         """Whether the instruction is a terminator."""
         return self.opcode in {"br", "switch", "ret", "unreachable"}
 
-    def renamed(self, names: Mapping[str, str]) -> str:
+    def renamed_text(self, names: Mapping[str, str]) -> str:
         """Return the text with renamed operands."""
-        return NAME.sub(lambda found: names.get(found[0], found[0]), self.text)
+        return NAME.sub(lambda match: names.get(match[0], match[0]), self.text)
 
-    def twin(self) -> IRInstruction:
+    def clone(self) -> IRInstruction:
         """Return a copy with its own operands and targets; `copy.copy` takes ten times as long."""
         return IRInstruction(
             self.text, self.opcode, self.result, self.type, [*self.operands], self.flags, self.word, [*self.targets],
@@ -108,12 +108,12 @@ class IRInstruction:
         )  # fmt: skip
 
     @property
-    def beside(self) -> str:
+    def debug_suffix(self) -> str:
         """The debug location, as written after the instruction."""
         return f", {self.place}" if self.place else ""
 
     @property
-    def prefix(self) -> str:
+    def flag_prefix(self) -> str:
         """The flags, as written after the opcode."""
         return "".join(f"{flag} " for flag in self.flags)
 

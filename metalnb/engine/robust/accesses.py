@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..llvm.instructions import IRFunction, IRInstruction, Operand
 from ..llvm.llvm_types import IRType, MemoryLayout
 
-__all__ = ["Access", "accesses"]
+__all__ = ["Access", "find_accesses"]
 
 _UNKNOWN = 1 << 40  # the assumed size of a copy whose length the kernel computes
 _COPIES = ("llvm.memcpy.", "llvm.memmove.")
@@ -22,7 +22,7 @@ class Access:
     ----------
     number : int
         The access's index in the function, from 0.
-    made : IRInstruction
+    inst : IRInstruction
     pointer : str
     size : int
         Bytes.
@@ -30,7 +30,7 @@ class Access:
     """
 
     number: int
-    made: IRInstruction
+    inst: IRInstruction
     pointer: str
     size: int
     kind: str
@@ -38,34 +38,34 @@ class Access:
     @property
     def type(self) -> str:
         """The type of the pointer."""
-        return next(operand.type.text for operand in self.made.operands if operand.text == self.pointer)
+        return next(operand.type.text for operand in self.inst.operands if operand.text == self.pointer)
 
 
-def accesses(function: IRFunction, layout: MemoryLayout) -> list[Access]:
+def find_accesses(function: IRFunction, layout: MemoryLayout) -> list[Access]:
     """Return all accesses of a function, in the order of the text."""
-    found = (access for made in function for access in _made_by(made, layout))
+    found = (access for inst in function for access in _accesses_of(inst, layout))
     return [Access(n, *access) for n, access in enumerate(found)]
 
 
-def _made_by(made: IRInstruction, layout: MemoryLayout) -> Iterator[tuple[IRInstruction, str, int, str]]:
-    if made.opcode == "load":
-        yield made, made.pointer.text, _stored(made.type, layout), "reads"
-    elif made.opcode == "store":
-        yield made, made.pointer.text, _stored(made.operands[0].type, layout), "writes"
-    elif made.opcode in {"atomicrmw", "cmpxchg"}:
-        yield made, made.pointer.text, _stored(made.operands[1].type, layout), "updates"
-    elif made.opcode == "call" and made.word.startswith((*_COPIES, "llvm.memset.")):
-        to, other, count = made.operands[:3]
-        yield made, to.text, _count(count), "writes"
-        if made.word.startswith(_COPIES):
-            yield made, other.text, _count(count), "reads"
+def _accesses_of(inst: IRInstruction, layout: MemoryLayout) -> Iterator[tuple[IRInstruction, str, int, str]]:
+    if inst.opcode == "load":
+        yield inst, inst.pointer.text, _access_size(inst.type, layout), "reads"
+    elif inst.opcode == "store":
+        yield inst, inst.pointer.text, _access_size(inst.operands[0].type, layout), "writes"
+    elif inst.opcode in {"atomicrmw", "cmpxchg"}:
+        yield inst, inst.pointer.text, _access_size(inst.operands[1].type, layout), "updates"
+    elif inst.opcode == "call" and inst.word.startswith((*_COPIES, "llvm.memset.")):
+        target, source, count = inst.operands[:3]
+        yield inst, target.text, _copy_size(count), "writes"
+        if inst.word.startswith(_COPIES):
+            yield inst, source.text, _copy_size(count), "reads"
 
 
-def _count(count: Operand) -> int:
+def _copy_size(count: Operand) -> int:
     return int(count.text) if count.text.isdigit() else _UNKNOWN
 
 
-def _stored(kind: IRType, layout: MemoryLayout) -> int:
+def _access_size(kind: IRType, layout: MemoryLayout) -> int:
     """Return the bytes that a load or a store touches: twelve for a vector of three floats."""
     kind = layout.resolved(kind)
     if kind.kind == "integer":

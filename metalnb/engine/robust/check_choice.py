@@ -15,21 +15,21 @@ from ..llvm.instructions import IRModule
 from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
 from .rewriting.check_target import CheckTarget
-from .rewriting.checks import CheckedModule, Checks, checked
+from .rewriting.checks import CheckedModule, Checks, insert_checks
 
-__all__ = ["CheckChoice", "KernelChecks", "hopeful_facts"]
+__all__ = ["CheckChoice", "KernelChecks", "favourable_facts"]
 
-_MOST = 3  # forms; the next one checks everything
-_KEPT = 256  # kinds of launches whose checks are remembered
+_MAX_FORMS = 3  # forms; the next one checks everything
+_MAX_REMEMBERED = 256  # kinds of launches whose checks are remembered
 _WIDE = 1 << 31
 
 _Read = list[tuple[int, int, int, bytes]]
 
 
-def hopeful_facts(count: int) -> list[LaunchFacts]:
+def favourable_facts(count: int) -> list[LaunchFacts]:
     """Return facts of favourable dispatches, which prove nearly every access that any dispatch can prove."""
-    one, sizes = (1, 1, 1), (1 << 24,) * count
-    return [LaunchFacts(one, one, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
+    unit, sizes = (1, 1, 1), (1 << 24,) * count
+    return [LaunchFacts(unit, unit, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
 
 class CheckChoice:
@@ -43,49 +43,50 @@ class CheckChoice:
 
     Attributes
     ----------
-    first : Checks
+    initial_checks : Checks
         The checks that the kernel is first compiled with.
     """
 
     def __init__(self, analysis: Analysis, count: int) -> None:
         self._analysis = analysis
-        best = analysis.everything
-        for facts in hopeful_facts(count):
-            if best.wrong or best.stops:
-                best = min(best, analysis.proof(facts), key=lambda p: len(p.wrong) + len(p.stops))
-        self.first = Checks(best.wrong, best.stops)
-        self._forms = [self.first]
+        best = analysis.weakest_proof
+        for facts in favourable_facts(count):
+            if best.unproven or best.long_loops:
+                best = min(best, analysis.prove(facts), key=lambda p: len(p.unproven) + len(p.long_loops))
+        self.initial_checks = Checks(best.unproven, best.long_loops)
+        self._forms = [self.initial_checks]
         self._known: dict[tuple[Any, ...], list[tuple[_Read, Checks]]] = {}
 
-    def chosen(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Checks:
+    def choose(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Checks:
         """Return the fewest checks that make a dispatch safe."""
         key = grid, threadgroup, sizes_of(arguments)
         for read, checks in self._known.get(key, ()):
-            if all(arguments[number][first:end] == was for number, first, end, was in read):
+            if all(arguments[number][first:end] == content for number, first, end, content in read):
                 return checks
         facts = facts_of(arguments, grid, threadgroup)
-        proof = self._analysis.proof(facts)
-        checks = self._form(Checks(proof.wrong, proof.stops, wide=max(*grid, *facts.sizes) >= _WIDE))
-        self._keep(key, proof, facts, checks)
+        proof = self._analysis.prove(facts)
+        checks = self._choose_form(Checks(proof.unproven, proof.long_loops, wide=max(*grid, *facts.sizes) >= _WIDE))
+        self._remember(key, proof, facts, checks)
         return checks
 
-    def _form(self, needed: Checks) -> Checks:
-        fitting = [form for form in self._forms if form.covers(needed)]
-        best = min(fitting, key=len, default=None)
+    def _choose_form(self, needed: Checks) -> Checks:
+        candidates = [form for form in self._forms if form.covers(needed)]
+        best = min(candidates, key=len, default=None)
         if best is not None and (len(best) <= len(needed) or len(self._forms) > 1):
             return best
-        if best is None and len(self._forms) >= _MOST:  # the last one checks everything and serves all later dispatches
-            everything = self._analysis.everything
-            needed = Checks(everything.wrong, everything.stops, needed.wide)
+        # The last one checks everything and serves all later dispatches.
+        if best is None and len(self._forms) >= _MAX_FORMS:
+            weakest = self._analysis.weakest_proof
+            needed = Checks(weakest.unproven, weakest.long_loops, needed.wide)
         self._forms.append(needed)
         return needed
 
-    def _keep(self, key: tuple[Any, ...], proof: Proof, facts: LaunchFacts, checks: Checks) -> None:
-        if len(self._known) >= _KEPT:
+    def _remember(self, key: tuple[Any, ...], proof: Proof, facts: LaunchFacts, checks: Checks) -> None:
+        if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
-        read = [(n, at, at + count, _bytes_of(facts.scalars[n], at, count)) for n, at, count in proof.read]
+        read = [(n, at, at + count, _bytes_of(facts.scalars[n], at, count)) for n, at, count in proof.dependencies]
         cases = self._known.setdefault(key, [])
-        if len(cases) < _KEPT:
+        if len(cases) < _MAX_REMEMBERED:
             cases.append((read, checks))
 
 
@@ -111,22 +112,22 @@ class KernelChecks:
     def __init__(self, module: IRModule, analysis: Analysis, target: CheckTarget) -> None:
         self.analysis = analysis
         self._module, self._target = module, target
-        self._choice = CheckChoice(analysis, target.count)
-        self._made: dict[Checks, CheckedModule] = {}
+        self._choice = CheckChoice(analysis, target.argument_count)
+        self._modules: dict[Checks, CheckedModule] = {}
         self._lock = threading.Lock()
 
     @property
-    def first(self) -> CheckedModule:
+    def initial_module(self) -> CheckedModule:
         """The kernel in its first form."""
-        return self.made(self._choice.first)
+        return self.module_with(self._choice.initial_checks)
 
-    def of(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
+    def for_dispatch(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
         with self._lock:
-            return self.made(self._choice.chosen(arguments, grid, threadgroup))
+            return self.module_with(self._choice.choose(arguments, grid, threadgroup))
 
-    def made(self, checks: Checks) -> CheckedModule:
+    def module_with(self, checks: Checks) -> CheckedModule:
         """Return the kernel with some checks."""
-        if checks not in self._made:
-            self._made[checks] = checked(self._module, self.analysis, checks, self._target)
-        return self._made[checks]
+        if checks not in self._modules:
+            self._modules[checks] = insert_checks(self._module, self.analysis, checks, self._target)
+        return self._modules[checks]

@@ -10,7 +10,7 @@ from ..llvm.instructions import IRFunction, IRInstruction
 from .launch_facts import LaunchFacts
 from .proofs.intervals import Interval
 
-__all__ = ["EntryPoint", "Pace", "Root", "pointers_into", "words_range"]
+__all__ = ["EntryPoint", "LoopBudget", "Root", "record_pointers", "record_range"]
 
 _TRIPLE = 12  # bytes of three numbers, one per axis
 
@@ -39,22 +39,22 @@ class Root:
     type: str = "ptr"
 
 
-class Pace(NamedTuple):
+class LoopBudget(NamedTuple):
     """The most instructions that may run in loops that do not test the stop flag.
 
     Attributes
     ----------
-    together : int
+    total : int
         By all threads: about a second.
-    alone : int
+    per_thread : int
         By one thread, with no other processor to help: half a second.
-    after : int
+    after_stop : int
         By all threads, after a stop: the rest of all loops that do not test the flag.
     """
 
-    together: int
-    alone: int
-    after: int
+    total: int
+    per_thread: int
+    after_stop: int
 
 
 class EntryPoint(Protocol):
@@ -65,62 +65,62 @@ class EntryPoint(Protocol):
         """The name of the function, which holds all of the kernel."""
 
     @property
-    def own(self) -> frozenset[str]:
+    def record_parameters(self) -> frozenset[str]:
         """The parameters that pass the engine's own records: reads of these are in bounds."""
 
     @property
-    def pace(self) -> Pace:
+    def loop_budget(self) -> LoopBudget:
         """The limits for loops that cannot be stopped."""
 
     def root(self, name: str) -> Root | None:
         """Return the memory whose start a value points to; None unless it is an argument or a slot."""
 
-    def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
+    def result_range(self, inst: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
         """Return the range of some bytes (first, count) of a call's or load's result; None if unknown."""
 
     def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
         """Return the range of an integer parameter; None if unknown."""
 
-    def one_of_them(self, made: IRInstruction) -> bool:
+    def returns_operand(self, inst: IRInstruction) -> bool:
         """Return whether a call's result is one of the values that the threads pass to it."""
 
 
-def pointers_into(function: IRFunction, own: frozenset[str]) -> dict[str, tuple[str, int]]:
+def record_pointers(function: IRFunction, parameters: frozenset[str]) -> dict[str, tuple[str, int]]:
     """Return the pointers into an entry point's records: each with its parameter and its byte offset."""
-    found = {name: (name, 0) for name in own}
-    for made in function:
-        if made.opcode == "getelementptr" and made.pointer.text in found and len(made.operands) == 2:
-            record, at = found[made.pointer.text]
-            index = made.operands[1].text
-            if made.element is not None and made.element.text == "i8" and index.isdigit():
-                found[made.result] = record, at + int(index)
-    return found
+    pointers = {name: (name, 0) for name in parameters}
+    for inst in function:
+        if inst.opcode == "getelementptr" and inst.pointer.text in pointers and len(inst.operands) == 2:
+            record, offset = pointers[inst.pointer.text]
+            index = inst.operands[1].text
+            if inst.element is not None and inst.element.text == "i8" and index.isdigit():
+                pointers[inst.result] = record, offset + int(index)
+    return pointers
 
 
-def words_range(at: int, size: int, triples: Sequence[str], facts: LaunchFacts) -> Interval | None:
+def record_range(offset: int, size: int, triples: Sequence[str], facts: LaunchFacts) -> Interval | None:
     """Return the range of some bytes of a launch record, read as one number; None if unknown.
 
     Parameters
     ----------
-    at, size : int
+    offset, size : int
     triples : sequence of {"first", "size", "nominal", "grid", "groups"}
         The record's contents: three numbers each.
     facts : LaunchFacts
     """
     low = high = 0
-    for word in range(at // 4, -(-(at + size) // 4)):
-        known = _number(4 * word, triples, facts)
-        if known is None:
+    for word in range(offset // 4, -(-(offset + size) // 4)):
+        part = _word_range(4 * word, triples, facts)
+        if part is None:
             return None
-        low, high = low + (known.low << 32 * word), high + (known.high << 32 * word)
-    low, high, many = low >> 8 * at, high >> 8 * at, 1 << 8 * size
-    if low // many != high // many:
+        low, high = low + (part.low << 32 * word), high + (part.high << 32 * word)
+    low, high, modulus = low >> 8 * offset, high >> 8 * offset, 1 << 8 * size
+    if low // modulus != high // modulus:
         return None
-    return Interval(low % many, high % many)
+    return Interval(low % modulus, high % modulus)
 
 
-def _number(at: int, triples: Sequence[str], facts: LaunchFacts) -> Interval | None:
-    triple, axis = at // _TRIPLE, at % _TRIPLE // 4
+def _word_range(offset: int, triples: Sequence[str], facts: LaunchFacts) -> Interval | None:
+    triple, axis = offset // _TRIPLE, offset % _TRIPLE // 4
     if not 0 <= triple < len(triples):
         return None
     grid, group = facts.grid[axis], facts.threadgroup[axis]

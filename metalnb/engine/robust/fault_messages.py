@@ -19,9 +19,9 @@ from .kernel_analysis import Analysis
 from .launch_facts import Grid
 from .memory_roots import Root
 
-__all__ = ["RecordedFault", "explained", "stopped", "warn_unchecked"]
+__all__ = ["RecordedFault", "describe_fault", "describe_stop", "warn_unchecked"]
 
-_FAR = 1 << 24  # bytes below 0; an index further off is not reported as negative
+_MAX_NEGATIVE = 1 << 24  # bytes below 0; an index further off is not reported as negative
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -54,7 +54,7 @@ class _Memory:
     count: int
 
 
-def explained(
+def describe_fault(
     unit: Unit, module: IRModule, analysis: Analysis, fault: RecordedFault, sizes: Sequence[int],
     addresses: Sequence[int],
 ) -> KernelFault:  # fmt: skip
@@ -72,7 +72,7 @@ def explained(
         The arguments' sizes in bytes, and their addresses.
     """
     access = analysis.accesses[fault.access]
-    file, line, column, text = _at(unit, _place(unit, module, analysis, access))
+    file, line, column, text = _resolve(unit, _access_location(unit, module, analysis, access))
     memory = _memory(unit, analysis, access, fault.offset, sizes, addresses, text[max(column - 1, 0) :])
     where = f"{file}:{line}:{column}" if line else file
     elements = "1 element" if memory.count == 1 else f"{memory.count:,} elements"
@@ -80,16 +80,18 @@ def explained(
     if memory.count < 0:
         message += "by a pointer that is in none of its buffers."
     else:
-        message += f"{memory.name}[{memory.index}]{_wrapped(memory)}; {memory.name} has {elements}."
+        message += f"{memory.name}[{memory.index}]{_wrap_note(memory)}; {memory.name} has {elements}."
     if memory.space not in {"thread", "threadgroup"} and 0 <= memory.count <= max(fault.thread):
         message += " Pass grid=…, or guard: if (i >= n) return;"
     return KernelFault(
-        message + _shown(line, column, text), kind=access.kind, line=line or None, column=column if line else None,
-        thread=fault.thread, name=memory.name, index=memory.index,
+        message + _source_excerpt(line, column, text), kind=access.kind, line=line or None,
+        column=column if line else None, thread=fault.thread, name=memory.name, index=memory.index,
     )  # fmt: skip
 
 
-def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collection[str], reason: str) -> KernelFault:
+def describe_stop(
+    unit: Unit, module: IRModule, analysis: Analysis, headers: Collection[str], reason: str,
+) -> KernelFault:  # fmt: skip
     """Return the fault of a dispatch that was stopped.
 
     Parameters
@@ -104,10 +106,10 @@ def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collectio
     reason : str
         ``after 5.0 s``, ``by an interrupt``.
     """
-    found = [place for header in headers if (place := _loop_place(unit, module, analysis, header))]
-    file, line, column, text = _at(unit, min(found, default=None))
+    locations = [location for header in headers if (location := _loop_location(unit, module, analysis, header))]
+    file, line, column, text = _resolve(unit, min(locations, default=None))
     where = f" in the loop at {file}:{line}:{column}" if line else ""
-    message = f"{unit.signature.name}: stopped {reason}{where}{_shown(line, column, text)}"
+    message = f"{unit.signature.name}: stopped {reason}{where}{_source_excerpt(line, column, text)}"
     return KernelFault(message, kind="stopped", line=line or None, column=column if line else None)
 
 
@@ -118,43 +120,43 @@ def warn_unchecked(unit: Unit, reason: Exception) -> None:
     warnings.warn(message, MetalnbWarning, stacklevel=2)
 
 
-def _shown(line: int, column: int, text: str) -> str:
+def _source_excerpt(line: int, column: int, text: str) -> str:
     return f"\n  {line} | {text}\n  {' ' * len(str(line))} | {' ' * (column - 1)}^" if text else ""
 
 
-def _wrapped(memory: _Memory) -> str:
+def _wrap_note(memory: _Memory) -> str:
     """Name the negative number that seems to have wrapped to this unsigned index, if any."""
-    below = memory.index - (1 << 32)
-    return f", which is {below} in a uint" if -_FAR <= below < 0 and memory.count < 1 << 31 else ""
+    wrapped = memory.index - (1 << 32)
+    return f", which is {wrapped} in a uint" if -_MAX_NEGATIVE <= wrapped < 0 and memory.count < 1 << 31 else ""
 
 
-def _owner(unit: Unit) -> Callable[[str], bool]:
+def _is_author_file(unit: Unit) -> Callable[[str], bool]:
     return lambda file: file == MAIN or file in unit.headers
 
 
-def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourceLocation | None:
+def _access_location(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourceLocation | None:
     """Return an access's source location; the column is the pointer's if both are on one line."""
-    own = location_in(module, access.made.place, _owner(unit))
-    pointer = next((made for made in analysis.roots.function if made.result == access.pointer), None)
-    above = location_in(module, pointer.place, _owner(unit)) if pointer else None
-    return above if above and own and above[:2] == own[:2] else own
+    location = location_in(module, access.inst.place, _is_author_file(unit))
+    pointer = next((inst for inst in analysis.roots.function if inst.result == access.pointer), None)
+    pointer_location = location_in(module, pointer.place, _is_author_file(unit)) if pointer else None
+    return pointer_location if pointer_location and location and pointer_location[:2] == location[:2] else location
 
 
-def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourceLocation | None:
+def _loop_location(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourceLocation | None:
     """Return a loop's source location: that of its back edge, as the header may hold part of its condition."""
     blocks = analysis.roots.function.blocks
     ends = [blocks[latch][-1] for latch in analysis.flow.loops[header].latches]
-    places = (location_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
+    places = (location_in(module, inst.place, _is_author_file(unit)) for inst in (*ends, *blocks[header]) if inst.place)
     return next((place for place in places if place), None)
 
 
-def _at(unit: Unit, found: SourceLocation | None) -> tuple[str, int, int, str]:
+def _resolve(unit: Unit, location: SourceLocation | None) -> tuple[str, int, int, str]:
     """Return the file, line, column and text of a location, as the author wrote them."""
-    if found is None:
+    if location is None:
         return unit.cell.name, 0, 0, ""
-    cell = unit.cell if found.file == MAIN else unit.headers[found.file]
-    told = cell.diagnostic(found.line, found.column, "", "")
-    return told.file, told.line, told.column, told.text
+    cell = unit.cell if location.file == MAIN else unit.headers[location.file]
+    diagnostic = cell.diagnostic(location.line, location.column, "", "")
+    return diagnostic.file, diagnostic.line, diagnostic.column, diagnostic.text
 
 
 def _memory(
@@ -162,32 +164,32 @@ def _memory(
     text: str,
 ) -> _Memory:  # fmt: skip
     place = analysis.roots.place(access.pointer)
-    root, named = analysis.roots.root(place.root), _NAME.match(text)
-    name = named[0] if named else ""
+    root, match = analysis.roots.root(place.root), _NAME.match(text)
+    name = match[0] if match else ""
     if root is None:
-        known = [analysis.roots.root(one) for one in analysis.roots.sources(place.root)]
-        numbers = [one.number for one in known if one is not None and one.kind == "argument"]
+        roots = [analysis.roots.root(source) for source in analysis.roots.sources(place.root)]
+        numbers = [source.number for source in roots if source is not None and source.kind == "argument"]
         root, offset = _nearest(numbers, addresses, sizes, offset)
         if root is None:
             return _Memory(name or "a pointer", "device", 0, -1)
-    step = _step(analysis, root) or access.size
+    step = _element_size(analysis, root) or access.size
     if root.kind == "argument":
         param, size = unit.signature.params[root.number], sizes[root.number]
         step = param.type.size or step
-        return _Memory(param.name, param.space, _first_beyond(access, offset, size) // step, size // step)
-    return _Memory(name or "an array", "thread", _first_beyond(access, offset, root.size) // step, root.size // step)
+        return _Memory(param.name, param.space, _first_outside(access, offset, size) // step, size // step)
+    return _Memory(name or "an array", "thread", _first_outside(access, offset, root.size) // step, root.size // step)
 
 
-def _first_beyond(access: Access, offset: int, size: int) -> int:
+def _first_outside(access: Access, offset: int, size: int) -> int:
     """Return the first byte of an access that is outside its memory; the access may start inside."""
     return size if 0 <= offset < size < offset + access.size else offset
 
 
-def _step(analysis: Analysis, root: Root) -> int:
+def _element_size(analysis: Analysis, root: Root) -> int:
     """Return the element size of a root, inferred from its accesses; 0 if unknown."""
     places = (analysis.roots.place(access.pointer) for access in analysis.accesses)
-    mine = (place for place in places if analysis.roots.root(place.root) == root)
-    return max((step for place in mine for _, step in place.terms), default=0)
+    own_places = (place for place in places if analysis.roots.root(place.root) == root)
+    return max((step for place in own_places for _, step in place.terms), default=0)
 
 
 def _nearest(
@@ -197,7 +199,7 @@ def _nearest(
     best: tuple[float, int] = float("inf"), -1
     for number in numbers:
         if addresses[number]:
-            ahead = address - addresses[number]
-            best = min(best, (max(-ahead, ahead - sizes[number], 0), number))
+            offset = address - addresses[number]
+            best = min(best, (max(-offset, offset - sizes[number], 0), number))
     number = best[1]
     return (None, 0) if number < 0 else (Root("argument", number, 0, ""), address - addresses[number])

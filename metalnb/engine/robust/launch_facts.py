@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 __all__ = ["Grid", "LaunchFacts", "facts_of", "sizes_of"]
 
 Grid = tuple[int, int, int]
-_OTHERS = (bytearray, int, type(None))
+_NOT_ARRAYS = (bytearray, int, type(None))
 
 
 class LaunchFacts(NamedTuple):
@@ -32,7 +32,7 @@ class LaunchFacts(NamedTuple):
 
 def sizes_of(arguments: Sequence[Any]) -> tuple[int, ...]:
     """Return the bytes of each argument of a launch (see `Engine.launch`)."""
-    return tuple([_size(a) if isinstance(a, _OTHERS) else a.nbytes for a in arguments])
+    return tuple([_size(a) if isinstance(a, _NOT_ARRAYS) else a.nbytes for a in arguments])
 
 
 def _size(argument: Any) -> int:

@@ -82,51 +82,51 @@ class Roots:
 
     def place(self, pointer: str) -> PointerPlace:
         """Return where a pointer points to."""
-        place = self.place_of(self.values.named(pointer))
-        return PointerPlace(self.name(place.root), place.fixed, tuple((s.name, by) for s, by in place.terms))
+        place = self.place_of(self.values.by_name(pointer))
+        return PointerPlace(self.name(place.root), place.fixed, tuple((s.name, stride) for s, stride in place.terms))
 
     def root(self, name: str) -> Root | None:
         """Return the memory whose start a value points to; None if that is ambiguous or unknown."""
-        return self.root_of(self.values.named(name))
+        return self.root_of(self.values.by_name(name))
 
     def sources(self, name: str) -> frozenset[str]:
         """Return the names of the roots that a root may come from; all roots if unknown."""
-        found, known = set[str](), True
-        for source in self._sources(self.values.named(name), set()):
+        names, all_known = set[str](), True
+        for source in self._sources(self.values.by_name(name), set()):
             root = self.root_of(source)
-            known &= root is not None
-            found |= {root.name} if root else set()
-        return frozenset(found) if known else self.every
+            all_known &= root is not None
+            names |= {root.name} if root else set()
+        return frozenset(names) if all_known else self.all_names
 
-    def leads_elsewhere(self, pointer: str) -> bool:
+    def may_be_loaded(self, pointer: str) -> bool:
         """Return whether a pointer may come from inside an argument, and so lead to memory that no launch describes."""
-        ahead, seen = [self.values.named(pointer)], set[Scalar]()
-        while ahead:
-            loaded = [s.made for s in self._sources(ahead.pop(), seen) if s.op == "load" and s.made is not None]
-            for holder in (self.values.of(made.pointer) for made in loaded):
-                known = self.root_of(self.place_of(holder).root)
-                if known is not None and known.kind == "argument":
+        worklist, seen = [self.values.by_name(pointer)], set[Scalar]()
+        while worklist:
+            loaded = [s.inst for s in self._sources(worklist.pop(), seen) if s.op == "load" and s.inst is not None]
+            for holder in (self.values.of(inst.pointer) for inst in loaded):
+                root = self.root_of(self.place_of(holder).root)
+                if root is not None and root.kind == "argument":
                     return True
-                ahead.append(holder)
+                worklist.append(holder)
         return False
 
     @functools.cached_property
-    def every(self) -> frozenset[str]:
+    def all_names(self) -> frozenset[str]:
         """The names of all roots, one for each argument."""
-        found: dict[tuple[int, str], str] = {}
+        names: dict[tuple[int, str], str] = {}
         for value in self.values.pointers:
             root = self.root_of(value)
             if root is not None:
-                found.setdefault((root.number, root.name if root.kind == "variable" else ""), root.name)
-        return frozenset(found.values())
+                names.setdefault((root.number, root.name if root.kind == "variable" else ""), root.name)
+        return frozenset(names.values())
 
     @functools.cached_property
     def _tables(self) -> dict[str, bytes]:
-        found = {}
+        tables = {}
         for name, kind, text in constants_of(self._module):
             with contextlib.suppress(UnreadText):
-                found[f"@{name}"] = memory_of(kind, text, self.layout)
-        return found
+                tables[f"@{name}"] = memory_of(kind, text, self.layout)
+        return tables
 
     def table(self, name: str) -> bytes | None:
         """Return the contents of one of the module's constants; None if they are not all numbers."""
@@ -139,50 +139,50 @@ class Roots:
     # ---- Lookup by values.
 
     def _root_of(self, value: Scalar) -> Root | None:
-        made = value.made
+        inst = value.inst
         if value.op == "global":
             size = _global_size(self._module, value.word, self.layout)
             kind = _global_type(self._module, value.word)
             return None if size is None else Root("variable", -1, size, value.word, kind)
-        if made is not None and made.opcode == "alloca" and made.element:
-            return Root("variable", -1, self.layout.size(made.element), value.name, made.type.text)
+        if inst is not None and inst.opcode == "alloca" and inst.element:
+            return Root("variable", -1, self.layout.size(inst.element), value.name, inst.type.text)
         return self._entry.root(value.name) if value.name else None
 
     def _sources(self, value: Scalar, seen: set[Scalar]) -> Iterator[Scalar]:
         """Yield the pointers that a pointer may be computed from."""
-        ahead = [value]
-        while ahead:
-            root = self.place_of(ahead.pop()).root
+        worklist = [value]
+        while worklist:
+            root = self.place_of(worklist.pop()).root
             if root in seen or (root.is_constant and not root.number):
                 continue
             seen.add(root)
             if root.op in {"phi", "select"}:
-                ahead += root.operands[root.op == "select" :]
+                worklist += root.operands[root.op == "select" :]
             else:
                 yield root
 
     def _place_of(self, pointer: Scalar) -> ScalarPlace:
         fixed, terms = 0, list[tuple[Scalar, int]]()
         while True:
-            made = pointer.made
-            if pointer.op == "getelementptr" and made is not None:
-                more, scaled = self._steps(pointer, made)
-                fixed, terms = fixed + more, scaled + terms
+            inst = pointer.inst
+            if pointer.op == "getelementptr" and inst is not None:
+                constant, scaled = self._index_terms(pointer, inst)
+                fixed, terms = fixed + constant, scaled + terms
             elif pointer.op == "add" and pointer.operands[1].is_constant:
                 fixed += pointer.operands[1].number
             else:
                 return ScalarPlace(pointer, fixed, tuple(terms))
             pointer = pointer.operands[0]
 
-    def _steps(self, pointer: Scalar, made: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:
+    def _index_terms(self, pointer: Scalar, inst: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:
         """Return the offset that a getelementptr adds: constant bytes, and indices with their strides."""
-        kind, fixed, terms = made.element, 0, []
+        kind, fixed, terms = inst.element, 0, []
         for n, index in enumerate(pointer.operands[1:]):
             if kind is None:
                 break
             if n and self.layout.resolved(kind).kind == "struct":
-                at, kind = self.layout.field(kind, index.number)
-                fixed += at
+                offset, kind = self.layout.field(kind, index.number)
+                fixed += offset
                 continue
             kind = self.layout.resolved(kind).element if n else kind
             size = self.layout.size(kind)

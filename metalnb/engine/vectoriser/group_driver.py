@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .simd_forms import SimdForm
 
-__all__ = ["driver"]
+__all__ = ["write_driver"]
 
 _PLACES = "i32 %gx, i32 %gy, i32 %gz, i32 %x, i32 %y, i32 %z, i32 %index"
-_MOST_GROUPS = 1024  # rows of a threadgroup of 1024 threads
+_MAX_GROUPS = 1024  # rows of a threadgroup of 1024 threads
 
 _SIZES = """
   %px = getelementptr i8, ptr %region, i64 12
@@ -35,7 +35,7 @@ _HEAD = "define hidden i32 @metalnb_threads({region}, ptr %arena, ptr %frames, i
 _REGION = "ptr noalias readonly %given, ptr noalias readonly %region"
 
 
-def driver(form: SimdForm, *, waits: bool) -> str:
+def write_driver(form: SimdForm, *, has_barriers: bool) -> str:
     """Return the IR of ``metalnb_threads``, which runs a threadgroup, and of its callees.
 
     Parameters
@@ -45,19 +45,20 @@ def driver(form: SimdForm, *, waits: bool) -> str:
         Whether SIMD-groups are coroutines.
     """
     lines = [_HEAD.format(region=_REGION), "begin:"]
-    if waits:
-        lines.append(f"  %handles = alloca [{_MOST_GROUPS} x ptr]")
+    if has_barriers:
+        lines.append(f"  %handles = alloca [{_MAX_GROUPS} x ptr]")
     lines.append(_SIZES)
-    lines.append(_flat(form, waits=waits) if form.flat else _rows(form, waits=waits))
-    lines += ["started:", *(_rounds() if waits else ["  ret i32 1"]), "}"]
-    if not waits and not form.full:
-        lines.append(_partial(form))
+    loops = _flat_loop if form.flat else _row_loops
+    lines.append(loops(form, has_barriers=has_barriers))
+    lines += ["started:", *(_resume_loop() if has_barriers else ["  ret i32 1"]), "}"]
+    if not has_barriers and not form.full:
+        lines.append(_partial_function(form))
     return "\n".join(lines) + "\n"
 
 
-def _rows(form: SimdForm, *, waits: bool) -> str:
+def _row_loops(form: SimdForm, *, has_barriers: bool) -> str:
     z, y, x = (
-        f"\n  %n{axis} = phi i64 [ {first} ], [ %n2, %{last} ]" if waits else ""
+        f"\n  %n{axis} = phi i64 [ {first} ], [ %n2, %{last} ]" if has_barriers else ""
         for axis, first, last in (
             ("_z", "0, %begin", "end_y"), ("_y", "%n_z, %rows_z", "end_x"), ("", "%n_y, %rows_y", "next"),
         )
@@ -79,7 +80,7 @@ rows_x:
   %gx = add i32 %gx0, %x
   %index = add i32 %first, %x
   %left = sub i32 %nx, %x
-{_one(form, waits=waits)}
+{_group_run(form, has_barriers=has_barriers)}
 next:
   %x2 = add i32 %x, {form.width}
   %more_x = icmp ult i32 %x2, %nx
@@ -94,8 +95,8 @@ end_y:
   br i1 %more_z, label %rows_z, label %started"""
 
 
-def _flat(form: SimdForm, *, waits: bool) -> str:
-    number = "\n  %n = phi i64 [ 0, %begin ], [ %n2, %next ]" if waits else ""
+def _flat_loop(form: SimdForm, *, has_barriers: bool) -> str:
+    number = "\n  %n = phi i64 [ 0, %begin ], [ %n2, %next ]" if has_barriers else ""
     return f"""  %area = mul i32 %nx, %ny
   %threads = mul i32 %area, %nz
   br label %groups
@@ -108,46 +109,46 @@ groups:
   %y = add i32 0, 0
   %z = add i32 0, 0
   %left = sub i32 %threads, %index
-{_one(form, waits=waits)}
+{_group_run(form, has_barriers=has_barriers)}
 next:
   %index2 = add i32 %index, {form.width}
   %more = icmp ult i32 %index2, %threads
   br i1 %more, label %groups, label %started"""
 
 
-def _one(form: SimdForm, *, waits: bool) -> str:
+def _group_run(form: SimdForm, *, has_barriers: bool) -> str:
     """Return IR that runs one SIMD-group, or starts it as a coroutine."""
     mask = f"<{form.width} x i1>"
-    given = f"ptr %given, ptr %region, ptr %arena, {_PLACES}"
-    everyone = f", {mask} splat (i1 true)"
-    if waits:
+    arguments = f"ptr %given, ptr %region, ptr %arena, {_PLACES}"
+    all_lanes = f", {mask} splat (i1 true)"
+    if has_barriers:
         lines = []
-        chosen = everyone
+        mask_argument = all_lanes
         if not form.full:
-            lines = _mask_of_left(form)
-            chosen = f", {mask} %mask"
+            lines = _partial_mask(form)
+            mask_argument = f", {mask} %mask"
         return "\n".join([
             *lines,
-            f"  %h = call ptr @metalnb_lanes({given}{chosen}, ptr %frames, i64 %bytes, i64 %n)",
-            f"  %slot = getelementptr [{_MOST_GROUPS} x ptr], ptr %handles, i64 0, i64 %n",
+            f"  %h = call ptr @metalnb_lanes({arguments}{mask_argument}, ptr %frames, i64 %bytes, i64 %n)",
+            f"  %slot = getelementptr [{_MAX_GROUPS} x ptr], ptr %handles, i64 0, i64 %n",
             "  store ptr %h, ptr %slot",
             "  %n2 = add i64 %n, 1",
             "  %none = icmp eq ptr %h, null",
             "  br i1 %none, label %no_memory, label %next",
         ])  # fmt: skip
     if form.full:
-        return f"  call void @metalnb_lanes({given}{everyone})\n  br label %next"
+        return f"  call void @metalnb_lanes({arguments}{all_lanes})\n  br label %next"
     return f"""  %whole = icmp uge i32 %left, {form.width}
   br i1 %whole, label %all_lanes, label %some_lanes
 all_lanes:
-  call void @metalnb_lanes({given}{everyone})
+  call void @metalnb_lanes({arguments}{all_lanes})
   br label %next
 some_lanes:
-  call void @metalnb_part({given}, i32 %left)
+  call void @metalnb_part({arguments}, i32 %left)
   br label %next"""
 
 
-def _mask_of_left(form: SimdForm) -> list[str]:
+def _partial_mask(form: SimdForm) -> list[str]:
     ramp = ", ".join(f"i32 {i}" for i in range(form.width))
     vector = f"<{form.width} x i32>"
     return [
@@ -157,9 +158,9 @@ def _mask_of_left(form: SimdForm) -> list[str]:
     ]
 
 
-def _partial(form: SimdForm) -> str:
+def _partial_function(form: SimdForm) -> str:
     mask = f"<{form.width} x i1>"
-    lines = "\n".join(_mask_of_left(form))
+    lines = "\n".join(_partial_mask(form))
     return f"""define internal void @metalnb_part({_REGION}, ptr %arena, {_PLACES}, i32 %left) #2 {{
 {lines}
   call void @metalnb_lanes(ptr %given, ptr %region, ptr %arena, {_PLACES}, {mask} %mask)
@@ -167,7 +168,7 @@ def _partial(form: SimdForm) -> str:
 }}"""
 
 
-def _rounds() -> list[str]:
+def _resume_loop() -> list[str]:
     """Return IR that resumes all SIMD-groups, from barrier to barrier, until all have ended."""
     return f"""  br label %round
 round:
@@ -175,7 +176,7 @@ round:
 each:
   %i = phi i64 [ 0, %round ], [ %i2, %after ]
   %any = phi i1 [ false, %round ], [ %any2, %after ]
-  %at = getelementptr [{_MOST_GROUPS} x ptr], ptr %handles, i64 0, i64 %i
+  %at = getelementptr [{_MAX_GROUPS} x ptr], ptr %handles, i64 0, i64 %i
   %one = load ptr, ptr %at
   %done = call i1 @llvm.coro.done(ptr %one)
   br i1 %done, label %after, label %run

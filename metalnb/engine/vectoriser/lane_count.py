@@ -1,6 +1,6 @@
 """How many lanes a kernel runs in: the threads of a SIMD-group that share vector registers, 32, 16 or 8.
 
-`most_lanes` decides once for a kernel, by the registers that its values need; `lanes_for_rows` decides for a dispatch,
+`max_lanes` decides once for a kernel, by the registers that its values need; `lanes_for_rows` decides for a dispatch,
 by the length of a threadgroup's rows.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from .vector_code.vector_target import WIDEST, VectorTarget
 
-__all__ = ["SIMDGROUP", "lanes_for_rows", "most_lanes"]
+__all__ = ["SIMDGROUP", "lanes_for_rows", "max_lanes"]
 
 SIMDGROUP = 32  # threads (MSL 4.4.1)
 
 
-def most_lanes(live_bits: int, target: VectorTarget, *, together: bool) -> int:
+def max_lanes(live_bits: int, target: VectorTarget, *, uses_simdgroup: bool) -> int:
     """Return the most lanes that a kernel runs in.
 
     If a thread's values exceed the registers, LLVM spills them; with fewer lanes each value takes fewer registers.
@@ -25,14 +25,14 @@ def most_lanes(live_bits: int, target: VectorTarget, *, together: bool) -> int:
     live_bits : int
         See `register_pressure.live_bits`.
     target : VectorTarget
-    together : bool
+    uses_simdgroup : bool
         Whether the kernel uses its SIMD-group, or has barriers: with fewer lanes, these would mean more coroutines to
         switch between.
     """
-    room = target.bits * target.registers
-    if together or SIMDGROUP * live_bits < room:
+    capacity = target.bits * target.registers
+    if uses_simdgroup or SIMDGROUP * live_bits < capacity:
         return SIMDGROUP
-    return 16 if 16 * live_bits < 2 * room or target.bits == WIDEST else 8
+    return 16 if 16 * live_bits < 2 * capacity or target.bits == WIDEST else 8
 
 
 def lanes_for_rows(x: int) -> int:

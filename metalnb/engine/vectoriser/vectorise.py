@@ -8,41 +8,41 @@ from dataclasses import dataclass
 
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import type_of
-from .group_driver import driver
+from .group_driver import write_driver
 from .not_vectorised import NotVectorised
-from .shape_analysis.interleaving import interleaved
+from .shape_analysis.interleaving import find_granules
 from .shape_analysis.lane_flow import LaneFlow
 from .shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
-from .shape_analysis.lifetimes import alive_across_barriers
+from .shape_analysis.lifetimes import live_across_barriers
 from .shape_analysis.register_pressure import live_bits
 from .shape_analysis.shape_solver import LaneShapes
-from .simd_forms import SimdForm, positions, positions_in_row
-from .vector_code.arithmetic.quotients import quotient_of
-from .vector_code.arithmetic.vector_operations import operate
-from .vector_code.atomics import atomic
-from .vector_code.barrier_suspension import begun, ended
+from .simd_forms import SimdForm, position_shapes, row_position_shapes
+from .vector_code.arithmetic.quotients import write_quotient
+from .vector_code.arithmetic.vector_operations import write_operation
+from .vector_code.atomics import write_atomic
+from .vector_code.barrier_suspension import write_coroutine_end, write_coroutine_start
 from .vector_code.function_body import FunctionBody, LaneValue
-from .vector_code.memory_access.vector_memory import load, store
-from .vector_code.regions import Regions, Visit
+from .vector_code.memory_access.vector_memory import write_load, write_store
+from .vector_code.regions import InstructionCallback, Regions
 from .vector_code.text_emitter import Emitter
-from .vector_code.vector_calls import call
+from .vector_code.vector_calls import write_call
 from .vector_code.vector_target import VectorTarget
 
-__all__ = ["ENTRY", "Vectorised", "asks_for_simdgroup", "variables_of", "vectorise", "waits"]
+__all__ = ["ENTRY", "VectorisedKernel", "has_barriers", "uses_simdgroup", "variable_layout", "vectorise"]
 
 ENTRY = "metalnb_thread"
-_OF_THREAD = frozenset({
+_THREAD_CALLS = frozenset({
     "metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here", "metalnb_fault", "metalnb_every",
 })  # fmt: skip
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 (\d+) \}")
-_MOST_OWN = 32 << 10  # bytes of thread arrays; a stack holds 32 times as much
+_MAX_PRIVATE_BYTES = 32 << 10  # bytes of thread arrays; a stack holds 32 times as much
 _LINE = 64  # bytes; threadgroup variables start at a cache line
 _WORD = type_of("i32")
 
 
 @dataclass(frozen=True, slots=True)
-class Vectorised:
+class VectorisedKernel:
     """A kernel in vector registers.
 
     Attributes
@@ -66,22 +66,25 @@ class Vectorised:
     live_bits: int
 
 
-def _calls(function: IRFunction) -> set[str]:
-    return {made.word for made in function if made.opcode == "call"}
+def _called_functions(function: IRFunction) -> set[str]:
+    return {inst.word for inst in function if inst.opcode == "call"}
 
 
-def asks_for_simdgroup(module: IRModule) -> bool:
+def uses_simdgroup(module: IRModule) -> bool:
     """Return whether a kernel calls a SIMD function, or uses its lane or SIMD-group."""
-    given = {*_PLACES, "metalnb_index", *_OF_THREAD}
-    return any(name.startswith("metalnb_") and name not in given for name in _calls(module.functions[ENTRY]))
+    thread_calls = {*_PLACES, "metalnb_index", *_THREAD_CALLS}
+    called = _called_functions(module.functions[ENTRY])
+    return any(name.startswith("metalnb_") and name not in thread_calls for name in called)
 
 
-def waits(module: IRModule) -> bool:
+def has_barriers(module: IRModule) -> bool:
     """Return whether a kernel has barriers."""
-    return "metalnb_barrier" in _calls(module.functions[ENTRY])
+    return "metalnb_barrier" in _called_functions(module.functions[ENTRY])
 
 
-def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, visit: Visit | None = None) -> Vectorised:
+def vectorise(
+    module: IRModule, form: SimdForm, target: VectorTarget, on_instruction: InstructionCallback | None = None,
+) -> VectorisedKernel:  # fmt: skip
     """Return a kernel's IR in one form.
 
     Parameters
@@ -90,7 +93,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, visit: Vis
         With the function ``metalnb_thread``.
     form : SimdForm
     target : VectorTarget
-    visit : callable, optional
+    on_instruction : callable, optional
         Called before each instruction; may write counting code.
 
     Raises
@@ -105,37 +108,37 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, visit: Vis
         raise NotVectorised(message)
     flow = LaneFlow(function)
     layout = module.layout
-    own = sum(layout.size(made.element) for made in function if made.opcode == "alloca" and made.element)
-    if own > _MOST_OWN:
-        message = f"its own variables take {own} bytes of a thread"
+    private_bytes = sum(layout.size(inst.element) for inst in function if inst.opcode == "alloca" and inst.element)
+    if private_bytes > _MAX_PRIVATE_BYTES:
+        message = f"its own variables take {private_bytes} bytes of a thread"
         raise NotVectorised(message)
-    arrays, pure = interleaved(flow, layout), _pure(module)
-    analysis = LaneShapes(flow, layout, form.width, positions(form), arrays, pure)
+    arrays, pure = find_granules(flow, layout), _pure_functions(module)
+    analysis = LaneShapes(flow, layout, form.width, position_shapes(form), arrays, pure)
     emitter = Emitter(form.width)
-    body = FunctionBody(analysis, emitter, target, alive_across_barriers(analysis))
+    body = FunctionBody(analysis, emitter, target, live_across_barriers(analysis))
     if form.row:
-        body.rows = LaneShapes(flow, layout, form.row, _given_in_row(function, form), arrays, pure)
-    body.storage, packed, total = _storage(module)
-    coroutine = waits(module)
-    _begin(body, function, form, coroutine=coroutine)
-    everyone = "splat (i1 true)" if form.full else "%mask"
-    Regions(body, everyone, _write, visit, waits=coroutine).write()
+        body.rows = LaneShapes(flow, layout, form.row, _row_shapes(function, form), arrays, pure)
+    body.storage_offsets, packed, total = _lay_out_storage(module)
+    coroutine = has_barriers(module)
+    _write_prologue(body, function, form, coroutine=coroutine)
+    all_lanes = "splat (i1 true)" if form.full else "%mask"
+    Regions(body, all_lanes, _write_instruction, on_instruction, has_barriers=coroutine).write()
     if coroutine:
-        ended(emitter)
+        write_coroutine_end(emitter)
     else:
         emitter.do("ret void")
-    text = _assembled(module, body, form, coroutine=coroutine)
-    live = live_bits(analysis, masks=target.masks)
-    return Vectorised(text, packed, total, tuple(made.place for made in body.gathers), live)
+    text = _assemble(module, body, form, coroutine=coroutine)
+    live = live_bits(analysis, masks=target.has_masks)
+    return VectorisedKernel(text, packed, total, tuple(inst.place for inst in body.gathers), live)
 
 
-def _given_in_row(function: IRFunction, form: SimdForm) -> dict[str, LaneShape]:
+def _row_shapes(function: IRFunction, form: SimdForm) -> dict[str, LaneShape]:
     """Return the facts about calls within a short row, where a shuffle may return values from another row."""
-    shuffles = {name for name in _calls(function) if name.startswith("metalnb_shuffle")}
-    return positions_in_row(form) | dict.fromkeys(shuffles, VARYING)
+    shuffles = {name for name in _called_functions(function) if name.startswith("metalnb_shuffle")}
+    return row_position_shapes(form) | dict.fromkeys(shuffles, VARYING)
 
 
-def _pure(module: IRModule) -> frozenset[str]:
+def _pure_functions(module: IRModule) -> frozenset[str]:
     groups = {name for name, line in module.attributes.items() if "memory(none)" in line}
     return frozenset(
         name for name, line in module.declarations.items()
@@ -143,40 +146,40 @@ def _pure(module: IRModule) -> frozenset[str]:
     )  # fmt: skip
 
 
-def _storage(module: IRModule) -> tuple[dict[str, int], int, int]:
+def _lay_out_storage(module: IRModule) -> tuple[dict[str, int], int, int]:
     """Lay out the threadgroup variables: return their offsets, and their size as Metal counts it and here."""
-    found: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     packed = total = 0
-    for name, size, alignment, _ in _slots(module):
+    for name, size, alignment, _ in _storage_slots(module):
         packed = -(-packed // alignment) * alignment + size
-        here = max(alignment, _LINE)
-        found[f"@{name}"] = -(-total // here) * here
-        total = found[f"@{name}"] + size
-    return found, packed, -(-total // _LINE) * _LINE
+        wide_alignment = max(alignment, _LINE)
+        offsets[f"@{name}"] = -(-total // wide_alignment) * wide_alignment
+        total = offsets[f"@{name}"] + size
+    return offsets, packed, -(-total // _LINE) * _LINE
 
 
-def _slots(module: IRModule) -> Iterator[tuple[str, int, int, int]]:
+def _storage_slots(module: IRModule) -> Iterator[tuple[str, int, int, int]]:
     """Yield the threadgroup variables: name, size, alignment, and number in the order of the source."""
     for name, line in module.globals.items():
         if slot := _SLOT.search(line):
             yield name, int(slot[1]), int(slot[2]), int(slot[3])
 
 
-def variables_of(module: IRModule) -> list[tuple[int, int, int]]:
+def variable_layout(module: IRModule) -> list[tuple[int, int, int]]:
     """Return each variable's position in threadgroup memory: offset, size, number in the order of the source."""
-    offsets = _storage(module)[0]
-    return [(offsets[f"@{name}"], size, number) for name, size, _, number in _slots(module)]
+    offsets = _lay_out_storage(module)[0]
+    return [(offsets[f"@{name}"], size, number) for name, size, _, number in _storage_slots(module)]
 
 
-def _begin(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutine: bool) -> None:
+def _write_prologue(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutine: bool) -> None:
     """Write the code before the first block: the coroutine's frame, and the threads' positions."""
     emitter = body.emitter
     if coroutine:
-        begun(emitter)
+        write_coroutine_start(emitter)
     mark = emitter.mark()
     for parameter, name in zip(function.parameters, ("%given", "%region"), strict=True):
         body.values[parameter.text] = LaneValue(parameter.type, UNIFORM, name, None, mark)
-    called = _calls(function)
+    called = _called_functions(function)
     if "metalnb_storage" in called:
         emitter.do("%arena_address = ptrtoint ptr %arena to i64")
     scalars = {"grid_x": "%gx", "grid_y": "%gy", "grid_z": "%gz", "group_x": "%x", "group_y": "%y", "group_z": "%z",
@@ -187,60 +190,60 @@ def _begin(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutin
         x, y, z = (emitter.op(f"load i32, ptr {emitter.op(f'getelementptr i8, ptr %region, i64 {at}')}")
                    for at in (12, 16, 20))  # fmt: skip
         scalars["threads_here"] = emitter.op(f"mul i32 {emitter.op(f'mul i32 {x}, {y}')}, {z}")
-    marked = emitter.mark()
-    for name, shape in positions(form).items():
+    positions_mark = emitter.mark()
+    for name, shape in position_shapes(form).items():
         if not shape.varying:
             scalar = scalars[name.removeprefix("metalnb_")]
-            body.positions[name] = LaneValue(_WORD, shape, scalar, None, marked)
+            body.positions[name] = LaneValue(_WORD, shape, scalar, None, positions_mark)
     if form.flat and called & {*_PLACES}:
-        _flat_positions(body)
+        _write_flat_positions(body)
 
 
-def _flat_positions(body: FunctionBody) -> None:
+def _write_flat_positions(body: FunctionBody) -> None:
     """Compute each lane's x, y and z from its index in the threadgroup."""
     emitter = body.emitter
     op, lanes = emitter.op, emitter.lanes("i32")
 
-    def of_region(offset: int) -> str:
+    def load_size(offset: int) -> str:
         at = op(f"getelementptr i8, ptr %region, i64 {offset}")
         return emitter.splat("i32", op(f"load i32, ptr {at}"))
 
-    def divided(a: str, b: str) -> tuple[str, str]:
-        quotient = quotient_of(emitter, body.target, "u", "i32", a, b, uniform=True)
+    def divide(a: str, b: str) -> tuple[str, str]:
+        quotient = write_quotient(emitter, body.target, "u", "i32", a, b, uniform=True)
         return quotient, op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
 
     index = op(f"add {lanes} {emitter.splat('i32', '%index')}, {emitter.ramp('i32', 1)}")
-    row, x = divided(index, of_region(12))
-    z, y = divided(row, of_region(16))
+    row, x = divide(index, load_size(12))
+    z, y = divide(row, load_size(16))
     group = dict(zip("xyz", (x, y, z), strict=True))
     for axis, first in zip("xyz", ("%gx", "%gy", "%gz"), strict=True):
         grid = op(f"add {lanes} {group[axis]}, {emitter.splat('i32', first)}")
-        for where, vector in (("group", group[axis]), ("grid", grid)):
-            name = f"metalnb_{where}_{axis}"
-            body.positions[name] = LaneValue(_WORD, body.analysis.of_position(name), parts=[vector])
+        for space, vector in (("group", group[axis]), ("grid", grid)):
+            name = f"metalnb_{space}_{axis}"
+            body.positions[name] = LaneValue(_WORD, body.analysis.position_shape(name), parts=[vector])
 
 
-def _write(body: FunctionBody, made: IRInstruction) -> None:
+def _write_instruction(body: FunctionBody, inst: IRInstruction) -> None:
     """Write an instruction."""
-    if made.opcode in {"atomicrmw", "cmpxchg"} or made.ordering:
-        atomic(body, made)
-    elif made.opcode == "load":
-        load(body, made)
-    elif made.opcode == "store":
-        store(body, made)
-    elif made.opcode == "call":
-        call(body, made)
-    elif made.opcode == "alloca":
-        _array(body, made)
-    elif made.opcode == "fence":
-        body.emitter.do(made.text)
+    if inst.opcode in {"atomicrmw", "cmpxchg"} or inst.ordering:
+        write_atomic(body, inst)
+    elif inst.opcode == "load":
+        write_load(body, inst)
+    elif inst.opcode == "store":
+        write_store(body, inst)
+    elif inst.opcode == "call":
+        write_call(body, inst)
+    elif inst.opcode == "alloca":
+        _write_alloca(body, inst)
+    elif inst.opcode == "fence":
+        body.emitter.do(inst.text)
     else:
-        operate(body, made)
+        write_operation(body, inst)
 
 
-def _array(body: FunctionBody, made: IRInstruction) -> None:
-    assert made.element is not None  # noqa: S101  (every alloca has one)
-    body.define_scalar(made, body.emitter.room(body.analysis.layout.size(made.element) * body.width))
+def _write_alloca(body: FunctionBody, inst: IRInstruction) -> None:
+    assert inst.element is not None  # noqa: S101  (every alloca has one)
+    body.define_scalar(inst, body.emitter.allocate(body.analysis.layout.size(inst.element) * body.width))
 
 
 _ATTRIBUTES = """
@@ -252,27 +255,29 @@ attributes #4 = { cold nounwind memory(inaccessiblemem: readwrite) }
 """
 
 
-def _assembled(module: IRModule, body: FunctionBody, form: SimdForm, *, coroutine: bool) -> str:
+def _assemble(module: IRModule, body: FunctionBody, form: SimdForm, *, coroutine: bool) -> str:
     """Return the module's complete text."""
     emitter = body.emitter
-    given = (
+    parameters = (
         "ptr noalias readonly %given, ptr noalias readonly %region, ptr %arena, i32 %gx, i32 %gy, i32 %gz, "
         f"i32 %x, i32 %y, i32 %z, i32 %index, {emitter.mask} %mask"
     )
     if coroutine:
-        given += ", ptr %frames, i64 %bytes, i64 %number"
-    head = f"define internal {'ptr' if coroutine else 'void'} @metalnb_lanes({given}) #0 {{"
+        parameters += ", ptr %frames, i64 %bytes, i64 %number"
+    head = f"define internal {'ptr' if coroutine else 'void'} @metalnb_lanes({parameters}) #0 {{"
     lines = [head, "start:", *emitter.lines(), "}"]
-    written = "\n".join(lines)
+    function_text = "\n".join(lines)
     if coroutine:
         emitter.declare("llvm.coro.done", "i1", "ptr")
         emitter.declare("llvm.coro.resume", "void", "ptr")
-    kept = [re.sub(r"\s*#\d+$", "", line) for name, line in module.declarations.items() if f"@{name}(" in written
-            and name not in emitter.declarations]  # fmt: skip
+    declarations = [
+        re.sub(r"\s*#\d+$", "", line) for name, line in module.declarations.items()
+        if f"@{name}(" in function_text and name not in emitter.declarations
+    ]  # fmt: skip
     types = [f"{name} = type {kind}" for name, kind in module.types.items()]
-    values = [line for name, line in module.globals.items() if f"@{name}" not in body.storage]
+    values = [line for name, line in module.globals.items() if f"@{name}" not in body.storage_offsets]
     attributes = _ATTRIBUTES.replace("ALWAYS", "presplitcoroutine" if coroutine else "alwaysinline")
     return "\n".join([
-        *module.target, *types, *values, driver(form, waits=coroutine), written, *emitter.declarations.values(), *kept,
-        attributes,
+        *module.target, *types, *values, write_driver(form, has_barriers=coroutine), function_text,
+        *emitter.declarations.values(), *declarations, attributes,
     ])  # fmt: skip

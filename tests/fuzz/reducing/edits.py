@@ -61,21 +61,21 @@ def _one(kind: IRType) -> str:
 
 def _lasts(made: IRInstruction) -> bool:
     """Return whether an instruction does more than compute its result."""
-    return made.ends or made.opcode in _EFFECTS or (made.opcode == "call" and not made.result)
+    return made.is_terminator or made.opcode in _EFFECTS or (made.opcode == "call" and not made.result)
 
 
 def _to_a_block(choice: int) -> Finder:
     """Return the edits that decide each branch for its first, second, … or last target."""
 
     def found(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-        if made.ends and len(made.targets) > 1 and choice < len(made.targets):
+        if made.is_terminator and len(made.targets) > 1 and choice < len(made.targets):
             yield Edit("", 0, f"br label {made.targets[choice]}")
 
     return found
 
 
 def _removed(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-    if _lasts(made) and not made.ends:
+    if _lasts(made) and not made.is_terminator:
         yield Edit("", 0, "", _zero(made.type))
 
 
@@ -96,13 +96,13 @@ def _with_a_constant(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[E
     for operand in made.operands:
         if NAME.fullmatch(operand.text):
             for constant in dict.fromkeys((_zero(operand.type), _one(operand.type))):
-                yield Edit("", 0, made.renamed({operand.text: constant}))
+                yield Edit("", 0, made.renamed_text({operand.text: constant}))
 
 
 def _without_flags(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
     """Yield the removal of flags and metadata, which promise what a smaller kernel may no longer keep."""
     if made.flags or made.metadata:
-        yield Edit("", 0, f"{made.opcode} {made.text.removeprefix(f'{made.opcode} {made.prefix}')}".rstrip())
+        yield Edit("", 0, f"{made.opcode} {made.text.removeprefix(f'{made.opcode} {made.flag_prefix}')}".rstrip())
 
 
 _FINDERS = (
@@ -186,7 +186,7 @@ def _with_body(text: str, function: IRFunction) -> str:
     by_name = {made.result: made for made in function if made.result}
     used, made_of = set[str](), [made for made in function if _lasts(made)]
     while made_of:
-        for name in made_of.pop().names:
+        for name in made_of.pop().used_names:
             if name in by_name and name not in used:
                 used.add(name)
                 made_of.append(by_name[name])

@@ -25,7 +25,7 @@ from metalnb.engine.cpu.linking import linked, run_tool
 from metalnb.engine.llvm.instruction_syntax import read_instruction
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_writer import with_function
-from metalnb.engine.vectoriser.vectorise import ENTRY, asks_for_simdgroup, waits
+from metalnb.engine.vectoriser.vectorise import ENTRY, has_barriers, uses_simdgroup
 
 __all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time", "prepare", "vector_code"]
 
@@ -140,7 +140,7 @@ def vector_code(text: str, launch: Launch) -> VectorCode:
         Also if clang rejects the vector code.
     """
     module = read(text)
-    binary = VectorBinary(_any_unit(), module, asks_for_simdgroup(module), waits(module), region=True)
+    binary = VectorBinary(_any_unit(), module, uses_simdgroup(module), has_barriers(module), region=True)
     binary.write()
     return binary.code(binary.plain, *launch.sizes)
 

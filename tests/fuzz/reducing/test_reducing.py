@@ -72,7 +72,7 @@ def mask_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     right = vector_memory.store_stretch
 
     def wrong(body: Any, *given: Any) -> None:
-        kept, body.masks = body.masks, body.masks | {body.current: EVERY_LANE}
+        kept, body.masks = body.masks, body.masks | {body.current_block: EVERY_LANE}
         right(body, *given)
         body.masks = kept
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...robust.rewriting.check_target import Started
+from ...robust.rewriting.check_target import EntryVariables
 from ...robust.rewriting.written_code import WrittenCode
 
 __all__ = ["FiberTarget", "LaneTarget"]
@@ -14,18 +14,18 @@ class _GivenArguments:
     """The arguments that a kernel reads from its first parameter, an array of addresses."""
 
     pointer_type = "ptr"
-    two_loops = True
+    has_loop_versions = True
 
     def __init__(self, given: str, count: int) -> None:
         self._given = given
-        self.count = count
+        self.argument_count = count
 
-    def argument(self, code: WrittenCode, number: int) -> str:
+    def write_argument(self, code: WrittenCode, number: int) -> str:
         """Write the instructions that read an argument's address."""
         at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 
-    def stopped(self, code: WrittenCode, start: Started) -> str:
+    def write_stop_test(self, code: WrittenCode, start: EntryVariables) -> str:
         """Emit the test for whether loops must stop, which reads the records' first word."""
         return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {start.records}, align 8')}, 0")
 
@@ -33,17 +33,17 @@ class _GivenArguments:
 class LaneTarget(_GivenArguments):
     """One thread of a kernel for vector registers: the vectoriser provides the thread's index."""
 
-    loop_bounds = False
-    declared: ClassVar[dict[str, str]] = {
+    has_loop_bounds = False
+    declarations: ClassVar[dict[str, str]] = {
         "metalnb_fault": "declare void @metalnb_fault(ptr, i32, i64)",
         "metalnb_every": "declare i1 @metalnb_every(i1)",
     }
 
-    def every(self, code: WrittenCode, holds: str) -> str:
+    def write_all_test(self, code: WrittenCode, holds: str) -> str:
         """Write a test that a condition holds for all threads that run together."""
         return code.op(f"call i1 @metalnb_every(i1 {holds})")
 
-    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         code.do(f"call void @metalnb_fault(ptr {records}, i32 {check}, i64 {offset})")
 
@@ -55,12 +55,12 @@ class FiberTarget(_GivenArguments):
     ----------
     parameters : sequence of str
         The parameters of the function: the arguments, the threadgroup, and the thread's index in it.
-    count : int
+    argument_count : int
         The number of the kernel's own arguments.
     """
 
-    loop_bounds = True
-    declared: ClassVar[dict[str, str]] = {
+    has_loop_bounds = True
+    declarations: ClassVar[dict[str, str]] = {
         "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32) "
         "cold nounwind memory(inaccessiblemem: readwrite)",
     }
@@ -69,11 +69,11 @@ class FiberTarget(_GivenArguments):
         given, self._region, self._index = parameters
         super().__init__(given, count)
 
-    def every(self, _code: WrittenCode, holds: str) -> str:
+    def write_all_test(self, _code: WrittenCode, holds: str) -> str:
         """Return the condition unchanged: this thread runs on its own."""
         return holds
 
-    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         thread = f"i32 {check}, i64 {offset}, i32 {self._index}"
         code.do(f"call void @metalnb_faulted(ptr {records}, ptr {self._region}, {thread})")

@@ -11,7 +11,7 @@ from typing import Any
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.fault_messages import RecordedFault, explained, stopped
+from ...robust.fault_messages import RecordedFault, describe_fault, describe_stop
 from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
 from ...robust.rewriting.checks import CheckedModule, Checks
@@ -69,7 +69,7 @@ class CheckedDispatch:
     @property
     def stoppable(self) -> bool:
         """Whether any of its loops tests the stop flag."""
-        return bool(self._made.checks.stops)
+        return bool(self._made.checks.loops)
 
     def stop(self, reason: str) -> None:
         """Stop its loops."""
@@ -79,8 +79,8 @@ class CheckedDispatch:
     def fault(self) -> KernelFault | None:
         """Return the fault, or None. The dispatch must have ended."""
         if self._reason:
-            stops = self._made.checks.stops
-            return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)
+            stops = self._made.checks.loops
+            return describe_stop(self._unit, self._made.module, self._analysis, stops, self._reason)
         if not any(memoryview(self.memory)[_STOP:]):
             return None
         for site, access in enumerate(self._made.sites):
@@ -88,7 +88,7 @@ class CheckedDispatch:
             if recorded:
                 x, y, z = group
                 fault = RecordedFault(access, offset, self._thread(index, (x, y, z)), (x, y, z))
-                return explained(
+                return describe_fault(
                     self._unit, self._made.module, self._analysis, fault, self._sizes, self._addresses,
                 )  # fmt: skip
         return None

@@ -50,7 +50,7 @@ class ThreadChecks(KernelChecks):
     def text(self, made: CheckedModule) -> str:
         """Return the LLVM IR of the thread with some checks."""
         function = made.module.functions[self.analysis.roots.function.name]
-        return with_function(self._text, function, "\n".join(self._fiber.declared.values()))
+        return with_function(self._text, function, "\n".join(self._fiber.declarations.values()))
 
 
 def thread_checks(unit: Unit, how: tuple[str, ...]) -> ThreadChecks | None:

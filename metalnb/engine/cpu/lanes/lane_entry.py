@@ -9,7 +9,7 @@ import math
 import re
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import Pace, Root, pointers_into, words_range
+from ...robust.entry_protocol import LoopBudget, Root, record_pointers, record_range
 from ...robust.launch_facts import LaunchFacts
 from ...robust.proofs.intervals import Interval
 
@@ -32,14 +32,14 @@ class LaneEntry:
     """
 
     function = "metalnb_thread"
-    pace = Pace(together=1 << 33, alone=1 << 29, after=1 << 32)  # in vector code on two cores
+    loop_budget = LoopBudget(total=1 << 33, per_thread=1 << 29, after_stop=1 << 32)  # in vector code on two cores
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]
         self._given, self._region, *index = (parameter.text for parameter in function.parameters)
         self._index = index[0] if index else ""  # of the thread, in its threadgroup; vector code has none
-        self.own = frozenset({self._given, self._region})
-        self._records = pointers_into(function, self.own)
+        self.record_parameters = frozenset({self._given, self._region})
+        self._records = record_pointers(function, self.record_parameters)
         self._roots = self._found(module, function)
 
     def _found(self, module: IRModule, function: IRFunction) -> dict[str, Root]:
@@ -66,19 +66,19 @@ class LaneEntry:
         """Return the memory whose start a value points to; None unless it is an argument or a slot."""
         return self._roots.get(name)
 
-    def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
+    def result_range(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
         """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
         if made.opcode == "call":
             return _called(made.word.removeprefix("metalnb_"), facts) if made.word.startswith("metalnb_") else None
         record, at = self._records.get(made.pointer.text, ("", 0))
         first, size = part
-        return words_range(at + first, size, _TRIPLES, facts) if record == self._region else None
+        return record_range(at + first, size, _TRIPLES, facts) if record == self._region else None
 
     def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
         """Return the range of a parameter; None except for the thread's index."""
         return Interval(0, math.prod(facts.threadgroup) - 1) if name == self._index else None
 
-    def one_of_them(self, made: IRInstruction) -> bool:
+    def returns_operand(self, made: IRInstruction) -> bool:
         """Return whether a call's result is one of the values that the threads pass to it."""
         return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None
 

@@ -16,7 +16,7 @@ from ...robust.rewriting.checks import CheckedModule, Checks
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, waits
+from ...vectoriser.vectorise import VectorisedKernel, has_barriers, uses_simdgroup
 from .. import toolchain
 from ..cpu_checks.lane_checks import LaneChecks
 from . import vector_build
@@ -44,7 +44,7 @@ class VectorCode:
     library : ctypes.CDLL
         The library with the code.
     gathers : tuple of str
-        See `Vectorised`.
+        See `VectorisedKernel`.
     """
 
     run: int
@@ -87,13 +87,13 @@ class VectorBinary:
     unit: Unit
     module: IRModule
     simd: bool
-    waits: bool
+    has_barriers: bool
     region: bool
     checks: LaneChecks | None = None
     threadgroup_bytes: int = 0
     lanes: int = 32
     plain: CheckedModule = field(init=False)
-    texts: dict[tuple[SimdForm, Checks], Vectorised] = field(default_factory=dict)
+    texts: dict[tuple[SimdForm, Checks], VectorisedKernel] = field(default_factory=dict)
     forms: dict[tuple[SimdForm, Checks], VectorCode] = field(default_factory=dict)
     dispatched: dict[tuple[int, Grid, Grid], VectorCode] = field(default_factory=dict)
     instead: Any = None
@@ -108,11 +108,11 @@ class VectorBinary:
     @property
     def first(self) -> CheckedModule:
         """The kernel's first form."""
-        return self.plain if self.checks is None else self.checks.first
+        return self.plain if self.checks is None else self.checks.initial_module
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self.plain if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+        return self.plain if self.checks is None else self.checks.for_dispatch(arguments, grid, threadgroup)
 
     def code(self, made: CheckedModule, grid: Grid, threadgroup: Grid) -> VectorCode:
         """Return the code for a dispatch.
@@ -126,7 +126,7 @@ class VectorBinary:
         known = self.dispatched.get(call)
         if known is not None:
             return known
-        form = form_for(grid, threadgroup, simd=self.simd, most=self.lanes)
+        form = form_for(grid, threadgroup, simd=self.simd, max_lanes=self.lanes)
         key = form, made.checks
         found = self.forms.get(key)
         if found is None:
@@ -148,14 +148,14 @@ class VectorBinary:
         self.threadgroup_bytes = made.threadgroup_bytes
         self.lanes = vector_build.lanes_of(self.first.module, made)
 
-    def _text(self, made: CheckedModule, form: SimdForm) -> Vectorised:
+    def _text(self, made: CheckedModule, form: SimdForm) -> VectorisedKernel:
         key = form, made.checks
         found = self.texts.get(key)
         if found is None:
             found = self.texts[key] = vector_build.vectorised(made.module, form)
         return found
 
-    def _loaded(self, made: Vectorised) -> VectorCode:
+    def _loaded(self, made: VectorisedKernel) -> VectorCode:
         try:
             code = vector_build.object_of(made, self.unit)
         except Refused as refused:
@@ -178,9 +178,9 @@ def opened(unit: Unit) -> VectorBinary:
         module = read(vector_build.thread_text(unit, *(_CHECKED if unit.checked else ())))
     except UnreadText as error:
         raise NotVectorised(str(error)) from error
-    simd = asks_for_simdgroup(module)
+    simd = uses_simdgroup(module)
     memory = "metalnb_storage" in module.declarations or any(p.space == "threadgroup" for p in unit.signature.params)
-    barriers = waits(module)
+    barriers = has_barriers(module)
     try:
         checks = LaneChecks(unit, module) if unit.checked else None
     except ValueError as reason:

@@ -13,12 +13,12 @@ from ...clang.inlining import INLINE_ALL
 from ...clang.long_text import arithmetic_of, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
-from ...vectoriser.lane_count import most_lanes
+from ...vectoriser.lane_count import max_lanes
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm
-from ...vectoriser.vector_code.regions import Visit
+from ...vectoriser.vector_code.regions import InstructionCallback
 from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
-from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, vectorise, waits
+from ...vectoriser.vectorise import VectorisedKernel, has_barriers, uses_simdgroup, vectorise
 from .. import toolchain
 from ..entry_texts import lane_text
 from ..linking import run_tool
@@ -105,8 +105,8 @@ def divides(unit: Unit) -> bool:
 
 
 def vectorised(
-    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), visit: Visit | None = None,
-) -> Vectorised:  # fmt: skip
+    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), visit: InstructionCallback | None = None,
+) -> VectorisedKernel:  # fmt: skip
     """Return a kernel's text in a form, for a machine; ``visit``: see `vectorise`.
 
     Raises
@@ -116,12 +116,12 @@ def vectorised(
     return vectorise(module, form, machine(flags), visit)
 
 
-def lanes_of(module: IRModule, made: Vectorised) -> int:
+def lanes_of(module: IRModule, made: VectorisedKernel) -> int:
     """Return the most lanes that a kernel runs in, from its code for 32 lanes."""
-    return most_lanes(made.live_bits, machine(), together=asks_for_simdgroup(module) or waits(module))
+    return max_lanes(made.live_bits, machine(), uses_simdgroup=uses_simdgroup(module) or has_barriers(module))
 
 
-def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
+def object_of(made: VectorisedKernel, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
     """Compile a vectorised text to an object file.
 
     Raises

@@ -13,7 +13,7 @@ from ...llvm.llvm_types import UnreadText
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import form_for
-from ...vectoriser.vectorise import asks_for_simdgroup
+from ...vectoriser.vectorise import uses_simdgroup
 from . import vector_build
 
 __all__ = ["LINES", "how_it_runs"]
@@ -33,7 +33,7 @@ def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
         module = read(vector_build.thread_text(unit, *LINES))
     except (UnreadText, NotVectorised) as reason:
         return [("runs", f"a thread at a time: {reason}")]
-    form = form_for((1024, 1, 1), (256, 1, 1), simd=asks_for_simdgroup(module))
+    form = form_for((1024, 1, 1), (256, 1, 1), simd=uses_simdgroup(module))
     try:
         made = vector_build.vectorised(module, form)
     except NotVectorised as reason:

@@ -17,7 +17,7 @@ from ...llvm.llvm_types import UnreadText
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import ENTRY, variables_of, waits
+from ...vectoriser.vectorise import ENTRY, has_barriers, variable_layout
 from .. import toolchain
 from ..lanes import vector_build
 from ..lanes.vector_binary import VectorBinary, opened
@@ -119,7 +119,7 @@ def _build(key: _BuildKey) -> CountedBuild:
     function = module.functions[ENTRY]
     operations = count_operations(function, origins)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
-    code = CountingCode(function, work, waits=waits(module))
+    code = CountingCode(function, work, waits=has_barriers(module))
     vector = vector_build.vectorised(module, key.form, visit=code)
     _add_private_accesses(operations, code, origins)
     text = f"{vector.text}\n{code.globals}"
@@ -128,7 +128,7 @@ def _build(key: _BuildKey) -> CountedBuild:
     return CountedBuild(
         key.unit.signature.name, linked, [], checked, code, origins, operations,
         estimate_registers(function, module.layout), vector.storage_bytes, vector.threadgroup_bytes,
-        tuple(variables_of(module)),
+        tuple(variable_layout(module)),
     )  # fmt: skip
 
 

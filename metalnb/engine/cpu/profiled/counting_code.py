@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ...vectoriser.vector_code.function_body import FunctionBody
-from ...vectoriser.vector_code.memory_access.masked_memory import either
-from ...vectoriser.vector_code.memory_access.short_rows import RowAddresses, row_addresses
+from ...vectoriser.vector_code.memory_access.masked_memory import write_either
+from ...vectoriser.vector_code.memory_access.short_rows import RowAddresses, find_row_addresses
 from .counts import ATOMIC, READ, WRITE
 from .used_components import find_used_components
 
@@ -76,7 +76,7 @@ class CountingCode:
             self._count_block(body, instruction.block)
         opcode, layout, operands = instruction.opcode, body.analysis.layout, instruction.operands
         if instruction.ordering and opcode in {"load", "cmpxchg"}:
-            self.in_order |= body.analysis.flow.inner[instruction.block] is not None
+            self.in_order |= body.analysis.flow.loop_of[instruction.block] is not None
         if opcode == "load":
             self._count_access(body, instruction, instruction.pointer.text, READ, self._loaded_bytes(body, instruction))
         elif opcode == "store":
@@ -106,7 +106,7 @@ class CountingCode:
     def _count_block(self, body: FunctionBody, label: str) -> None:
         number = self.blocks[label] = len(self.blocks)
         emitter = body.emitter
-        bits = emitter.bits(body.mask)
+        bits = emitter.mask_bits(body.mask)
         any_lane = emitter.op(f"zext i1 {emitter.op(f'icmp ne i32 {bits}, 0')} to i64")
         lanes = emitter.op(f"zext i32 {emitter.call('llvm.ctpop.i32', 'i32', ('i32', bits))} to i64")
         self._add(body, number, 0, any_lane)
@@ -131,8 +131,8 @@ class CountingCode:
         if body.shape(condition.text).uniform or instruction.opcode != "br":
             return
         emitter = body.emitter
-        mask = emitter.bits(body.mask)
-        taken = emitter.bits(emitter.both(body.mask, body.vector(condition.text, condition.type)))
+        mask = emitter.mask_bits(body.mask)
+        taken = emitter.mask_bits(emitter.mask_and(body.mask, body.vector(condition.text, condition.type)))
         some = emitter.op(f"icmp ne i32 {taken}, 0")
         not_all = emitter.op(f"icmp ne i32 {taken}, {mask}")
         diverges = emitter.op(f"and i1 {some}, {not_all}")
@@ -165,26 +165,26 @@ class CountingCode:
         If only each short row has a constant stride, the call has four lanes' addresses while all lanes are active.
         """
         emitter, shape = body.emitter, body.shape(pointer)
-        site = f"i32 {len(self.accesses)}, i32 {emitter.bits(body.mask)}"
+        site = f"i32 {len(self.accesses)}, i32 {emitter.mask_bits(body.mask)}"
         if shape.stride is not None and not shape.guards:
             lane_0 = emitter.op(f"ptrtoint ptr {body.scalar(pointer)} to i64")
             emitter.declare("metalnb_accessed_strided", "void", "i32", "i32", "i64", "i64")
             emitter.do(f"call void @metalnb_accessed_strided({site}, i64 {lane_0}, i64 {shape.stride})")
             return
         kind = instruction.pointer.type if instruction.opcode != "call" else instruction.operands[0].type
-        rows = row_addresses(body, pointer, kind)
+        rows = find_row_addresses(body, pointer, kind)
         addresses = body.vector(pointer, kind)
         if rows is None:
             self._report_lanes(body, addresses, site)
         else:
-            either(
+            write_either(
                 body, rows.condition, lambda: self._report_rows(body, rows),
                 lambda: self._report_lanes(body, addresses, site),
             )  # fmt: skip
 
     def _report_rows(self, body: FunctionBody, rows: RowAddresses) -> None:
         emitter = body.emitter
-        addresses = [emitter.op(f"ptrtoint ptr {rows.of_lane(lane)} to i64") for lane in _FIRST]
+        addresses = [emitter.op(f"ptrtoint ptr {rows.lane_address(lane)} to i64") for lane in _FIRST]
         emitter.declare("metalnb_accessed_rows", "void", "i32", "i64", *("i64",) * len(_FIRST))
         arguments = ", ".join(f"i64 {at}" for at in addresses)
         emitter.do(f"call void @metalnb_accessed_rows(i32 {len(self.accesses)}, i64 {rows.stride}, {arguments})")
@@ -198,7 +198,7 @@ class CountingCode:
 
     def _root(self, body: FunctionBody, name: str) -> str:
         """Return where an address comes from: thread memory, the argument list, or elsewhere."""
-        if name in body.analysis.interleaved:
+        if name in body.analysis.granules:
             return "thread"
         while (definition := body.analysis.definitions.get(name)) is not None:
             if definition.opcode == "alloca":

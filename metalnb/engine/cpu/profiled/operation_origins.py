@@ -64,7 +64,7 @@ class Origins:
         self._definitions = {instruction.result: instruction for instruction in instructions if instruction.result}
         self._users: dict[str, list[IRInstruction]] = {}
         for instruction in instructions:
-            for name in instruction.names:
+            for name in instruction.used_names:
                 self._users.setdefault(name, []).append(instruction)
 
     def author(self, instruction: IRInstruction, depth: int = 3) -> Frame | None:

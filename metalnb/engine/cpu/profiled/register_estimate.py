@@ -38,7 +38,7 @@ def _words(kind: IRType, layout: MemoryLayout) -> int:
 
 
 def _operands(instruction: IRInstruction, sizes: dict[str, int]) -> set[str]:
-    return {name for name in instruction.names if name in sizes}
+    return {name for name in instruction.used_names if name in sizes}
 
 
 def _live_out(function: IRFunction, sizes: dict[str, int]) -> dict[str, set[str]]:

@@ -70,7 +70,7 @@ class ThreadBinary:
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule | None:
         """Return the kernel with the checks that a dispatch needs; None for one that is not checked."""
-        return None if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+        return None if self.checks is None else self.checks.for_dispatch(arguments, grid, threadgroup)
 
     def code(self, made: CheckedModule | None) -> ThreadCode:
         """Return the code with some checks.
@@ -110,6 +110,6 @@ def thread_binary(unit: Unit, reason: str = "") -> ThreadBinary:
     CompileError
     """
     binary = ThreadBinary(unit, reason, checks_of(unit) if unit.checked else None)
-    first = binary.code(None if binary.checks is None else binary.checks.first)
+    first = binary.code(None if binary.checks is None else binary.checks.initial_module)
     binary.threadgroup_bytes = first.storage_bytes
     return binary

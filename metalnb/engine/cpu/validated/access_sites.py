@@ -78,7 +78,7 @@ def with_sites(text: str) -> str:
             kind, how = ("load", "call") if known["how"] == "read" else ("store", "call preserve_mostcc")
             used.add((kind, name))
             site = f"ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 {sites})"
-            lines.append(f"  {how} void @metalnb_{kind}{name}({made.operands[0]}, {site}){made.beside}")
+            lines.append(f"  {how} void @metalnb_{kind}{name}({made.operands[0]}, {site}){made.debug_suffix}")
             sites += 1
             continue
         if made is not None and made.opcode != "call":
@@ -102,7 +102,7 @@ def _range(made: IRInstruction) -> Iterator[str]:
     size = -(-kind.components * kind.element.bits // 8)
     if size not in {1, 2, 4, 8, 16}:
         how = "read" if made.opcode == "load" else "write"
-        yield f"  call void @__tsan_{how}_range({made.pointer}, i64 {size}){made.beside}"
+        yield f"  call void @__tsan_{how}_range({made.pointer}, i64 {size}){made.debug_suffix}"
 
 
 def _with_stores(text: str) -> str:
@@ -120,7 +120,7 @@ def _with_stores(text: str) -> str:
                 continue
             stores.add(exchange[1])
             given = ", ".join(map(str, made.operands))
-            lines.append(f"  call void @__tsan_atomic{exchange[1]}_store({given}){made.beside}")
+            lines.append(f"  call void @__tsan_atomic{exchange[1]}_store({given}){made.debug_suffix}")
     for bits in sorted(stores):
         declared = f"declare void @__tsan_atomic{bits}_store(ptr, i{bits}, i32)"
         if not any(line.startswith(declared) for line in lines):

@@ -75,7 +75,7 @@ def _beside(made: IRInstruction, flag: str, number: int, i: int) -> Iterator[str
     """Yield the instructions on the shadow for an instruction that uses the variable."""
     value = 0 if _UNSET in made.metadata else -1
     if made.opcode == "getelementptr":
-        yield f"  {_flag(made.result)} = {made.renamed({made.operands[0].text: flag})}{made.metadata}"
+        yield f"  {_flag(made.result)} = {made.renamed_text({made.operands[0].text: flag})}{made.metadata}"
     elif made.word == _FILL:
         size, volatile = made.operands[2:]
         yield f"  call void @{_FILL}(ptr {flag}, i8 {value}, {size}, {volatile}){made.metadata}"
@@ -88,7 +88,7 @@ def _beside(made: IRInstruction, flag: str, number: int, i: int) -> Iterator[str
         known, wide = f'%"$f{i}"', f'%"$g{i}"'
         yield f"  {known} = load {kind}, ptr {flag}, align 1, !nosanitize !{{}}"
         yield f"  {wide} = {'sext ' + kind if kind != 'i64' else 'bitcast i64'} {known} to i64"
-        yield f"  call void @metalnb_used(i64 {wide}, i32 {what}){made.beside}"
+        yield f"  call void @metalnb_used(i64 {wide}, i32 {what}){made.debug_suffix}"
 
 
 def _flag(name: str) -> str:

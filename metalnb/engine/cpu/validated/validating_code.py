@@ -112,11 +112,11 @@ def with_calls(text: str) -> ValidatingCode:
 
 def _before(made: IRInstruction, fresh: Iterator[str]) -> Iterator[str]:
     if made.opcode == "br" and "!llvm.loop " in made.metadata:
-        yield f"  call void @metalnb_turn(){made.beside}"
+        yield f"  call void @metalnb_turn(){made.debug_suffix}"
     elif made.opcode == "atomicrmw" and made.word in _MODIFIED:
-        yield f"  call void @metalnb_modified({made.pointer}, i64 {made.type.bits // 8}){made.beside}"
+        yield f"  call void @metalnb_modified({made.pointer}, i64 {made.type.bits // 8}){made.debug_suffix}"
     elif made.opcode in _DIVISIONS and (by := made.operands[1]).text.startswith("%"):
-        yield from _each_lane(by, "call void @metalnb_divided(i64 {})", made.beside, fresh)
+        yield from _each_lane(by, "call void @metalnb_divided(i64 {})", made.debug_suffix, fresh)
 
 
 def _behind(
@@ -125,7 +125,7 @@ def _behind(
     if made.opcode == "and" and _MASK.fullmatch(made.result):
         count = made.operands[0]
         shifted = f"call void @metalnb_shifted(i64 {{}}, i64 {count.type.element.bits})"
-        yield from _each_lane(count, shifted, made.beside, fresh)
+        yield from _each_lane(count, shifted, made.debug_suffix, fresh)
     if not _is_float(made.type):
         return
     if made.opcode in _SYMBOLS:
@@ -136,7 +136,7 @@ def _behind(
         return
     given = [operand for operand in made.operands if _is_float(operand.type)][:3]
     number = operations.setdefault(how, len(operations))
-    yield from _made(Operand(made.type, made.result), given, number, made.beside, fresh)
+    yield from _made(Operand(made.type, made.result), given, number, made.debug_suffix, fresh)
 
 
 def _is_float(kind: IRType) -> bool:

@@ -36,4 +36,4 @@ class CheckedBinary:
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self.built.checks.of(arguments, grid, threadgroup)
+        return self.built.checks.for_dispatch(arguments, grid, threadgroup)

@@ -9,7 +9,7 @@ import re
 
 from ...clang.entry_point import ENTRY
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import Pace, Root, pointers_into, words_range
+from ...robust.entry_protocol import LoopBudget, Root, record_pointers, record_range
 from ...robust.launch_facts import LaunchFacts
 from ...robust.proofs.intervals import Interval
 
@@ -46,14 +46,14 @@ class CudaEntry:
     function = ENTRY
     # A thread runs about 10^8 instructions per second. If every third instruction loads a separate sector, a GPU
     # with 320 GB/s takes a second for 2^35.
-    pace = Pace(together=1 << 35, alone=1 << 26, after=1 << 34)
+    loop_budget = LoopBudget(total=1 << 35, per_thread=1 << 26, after_stop=1 << 34)
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[ENTRY]
         *given, self.launch, self.limits, self.faults, self.flag = (one.text for one in function.parameters)
         self.given = tuple(given)
-        self.own = frozenset({self.launch, self.limits, self.faults, self.flag})
-        self._records = pointers_into(function, frozenset({self.launch}))
+        self.record_parameters = frozenset({self.launch, self.limits, self.faults, self.flag})
+        self._records = record_pointers(function, frozenset({self.launch}))
         self._roots = self._found(function)
         for made in function:
             _refuse_hidden(made)
@@ -74,19 +74,19 @@ class CudaEntry:
         """Return the memory at whose start a value points; None if it is not an argument."""
         return self._roots.get(name)
 
-    def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
+    def result_range(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
         """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
         if made.opcode == "call":
             return _called(made.word, facts)
         record, at = self._records.get(made.pointer.text, ("", 0))
         first, size = part
-        return words_range(at + first, size, _TRIPLES, facts) if record else None
+        return record_range(at + first, size, _TRIPLES, facts) if record else None
 
     def parameter_range(self, _name: str, _facts: LaunchFacts) -> Interval | None:
         """Return None: a scalar parameter is the kernel's own, and the launch only has its bytes."""
         return None
 
-    def one_of_them(self, made: IRInstruction) -> bool:
+    def returns_operand(self, made: IRInstruction) -> bool:
         """Return whether a call's result is one of the values that the threads pass to it."""
         return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None
 

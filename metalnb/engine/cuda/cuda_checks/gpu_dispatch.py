@@ -12,7 +12,7 @@ import numpy as np
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.fault_messages import RecordedFault, explained, stopped
+from ...robust.fault_messages import RecordedFault, describe_fault, describe_stop
 from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
 from ...robust.rewriting.checks import CheckedModule
@@ -80,7 +80,7 @@ class GpuDispatch:
     @property
     def stoppable(self) -> bool:
         """Whether any of its loops tests the stop flag."""
-        return bool(self._made.checks.stops)
+        return bool(self._made.checks.loops)
 
     def place(self, addresses: Sequence[int]) -> None:
         """Record the arguments' addresses; 0 for threadgroup memory."""
@@ -96,8 +96,8 @@ class GpuDispatch:
         told = self._pair.told
         self._memory.words.give_back(self._pair)
         if self._reason:
-            stops = self._made.checks.stops
-            return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)
+            stops = self._made.checks.loops
+            return describe_stop(self._unit, self._made.module, self._analysis, stops, self._reason)
         return self._recorded() if told else None
 
     def _recorded(self) -> KernelFault | None:
@@ -110,5 +110,5 @@ class GpuDispatch:
                 group, local = (words[0], words[1], words[2]), words[3:]
                 x, y, z = (g * t + n for g, t, n in zip(group, self._threadgroup, local, strict=True))
                 fault = RecordedFault(access, offset, (x, y, z), group)
-                return explained(self._unit, self._made.module, self._analysis, fault, self._sizes, self._starts)
+                return describe_fault(self._unit, self._made.module, self._analysis, fault, self._sizes, self._starts)
         return None

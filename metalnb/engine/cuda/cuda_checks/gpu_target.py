@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...robust.rewriting.check_target import Started
+from ...robust.rewriting.check_target import EntryVariables
 from ...robust.rewriting.written_code import WrittenCode
 from .cuda_entry import SHARED, CudaEntry
 
@@ -28,27 +28,27 @@ class GpuTarget:
     """
 
     pointer_type = "ptr addrspace(1)"
-    two_loops = False
-    loop_bounds = False
-    declared: ClassVar[dict[str, str]] = {}  # the module defines all functions
+    has_loop_versions = False
+    has_loop_bounds = False
+    declarations: ClassVar[dict[str, str]] = {}  # the module defines all functions
 
     def __init__(self, entry: CudaEntry) -> None:
         self._entry = entry
-        self.count = len(entry.given)
+        self.argument_count = len(entry.given)
 
-    def argument(self, code: WrittenCode, number: int) -> str:
+    def write_argument(self, code: WrittenCode, number: int) -> str:
         """Write the instructions that load an argument's pointer; return its name."""
         entry = self._entry
-        if number >= self.count:
-            return (entry.limits, entry.faults)[number - self.count]
+        if number >= self.argument_count:
+            return (entry.limits, entry.faults)[number - self.argument_count]
         name = entry.given[number]
         if entry.root(name) is not None:
             return name
         return code.op(f"call ptr addrspace(3) @{SHARED}(i32 {name})")
 
-    def stopped(self, code: WrittenCode, start: Started) -> str:
+    def write_stop_test(self, code: WrittenCode, start: EntryVariables) -> str:
         """Emit the test for whether loops must stop."""
-        count, known = start.variable("iterations"), start.variable("stopped")
+        count, known = start.allocate("iterations"), start.allocate("stopped")
         iteration = code.op(f"add i32 {code.op(f'load i32, ptr {count}, align 4')}, 1")
         before = code.op(f"load i32, ptr {known}, align 4")
         given = f"ptr addrspace(1) {self._entry.flag}, i32 {iteration}, i32 {before}"
@@ -57,11 +57,11 @@ class GpuTarget:
         code.do(f"store i32 {now}, ptr {known}, align 4")
         return code.op(f"icmp ne i32 {now}, 0")
 
-    def every(self, _code: WrittenCode, holds: str) -> str:
+    def write_all_test(self, _code: WrittenCode, holds: str) -> str:
         """Return the condition unchanged, as each thread branches on its own."""
         return holds
 
-    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         words = [
             code.op(f"load i32, ptr {code.op(f'getelementptr i8, ptr {self._entry.launch}, i64 {at}')}, align 4")

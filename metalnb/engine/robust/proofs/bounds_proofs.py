@@ -25,19 +25,19 @@ class Room(NamedTuple):
     """The bytes before a pointer, and those from it to the end of its buffer."""
 
     before: int
-    behind: int
+    after: int
 
-    def shifted(self, offset: Interval) -> Room:
+    def shift(self, offset: Interval) -> Room:
         """Return the room of a pointer at an offset from this one."""
-        return Room(self.before + offset.low, self.behind - offset.high)
+        return Room(self.before + offset.low, self.after - offset.high)
 
-    def met(self, other: Room) -> Room:
+    def intersect(self, other: Room) -> Room:
         """Return the intersection: the room that both pointers have."""
-        return Room(min(self.before, other.before), min(self.behind, other.behind))
+        return Room(min(self.before, other.before), min(self.after, other.after))
 
-    def has(self, size: int) -> bool:
+    def fits(self, size: int) -> bool:
         """Return whether an access of `size` bytes stays in bounds."""
-        return self.before >= 0 and self.behind >= size
+        return self.before >= 0 and self.after >= size
 
 
 class PointerRooms:
@@ -47,73 +47,75 @@ class PointerRooms:
         self._flow, self._roots, self._facts, self._ranges = flow, roots, facts, ranges
         self._memo: dict[tuple[Scalar, str], Room | None] = {}
 
-    def offset(self, place: ScalarPlace, label: str) -> Interval | None:
+    def offset_range(self, place: ScalarPlace, label: str) -> Interval | None:
         """Return a target's offset from its root in a block, in bytes."""
-        return self._ranges.asked(lambda: self._sum(place, lambda index: self._ranges.known(index, label)))
+        return self._ranges.within_budget(
+            lambda: self._sum_terms(place, lambda index: self._ranges.range_at(index, label))
+        )  # fmt: skip
 
-    def _sum(self, place: ScalarPlace, of: Callable[[Scalar], Interval]) -> Interval:
+    def _sum_terms(self, place: ScalarPlace, range_of: Callable[[Scalar], Interval]) -> Interval:
         total = Interval(place.fixed, place.fixed)
         for index, step in place.terms:
-            total = total.plus(of(index).signed(index.bits).times(Interval(step, step)))
+            total = total.plus(range_of(index).signed(index.bits).times(Interval(step, step)))
         return total
 
-    def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
+    def guarded_offset_range(self, place: ScalarPlace, label: str) -> Interval | None:
         """Return the same, using conditions on sums of its terms as well, which takes longer."""
-        return self._ranges.asked(lambda: self._ranges.guarded(place, label))
+        return self._ranges.within_budget(lambda: self._ranges.guarded_range(place, label))
 
     def of(self, pointer: Scalar, label: str, offset: _Offset | None = None) -> Room | None:
         """Return the room of a pointer in a block; None if unknown."""
         place = self._roots.place_of(pointer)
-        room = self._root(place.root, label)
-        found = None if room is None else (offset or self.offset)(place, label)
-        return None if room is None or found is None else room.shifted(found)
+        room = self._root_room(place.root, label)
+        distance = None if room is None else (offset or self.offset_range)(place, label)
+        return None if room is None or distance is None else room.shift(distance)
 
-    def _root(self, root: Scalar, label: str) -> Room | None:
+    def _root_room(self, root: Scalar, label: str) -> Room | None:
         key = root, label
         if key not in self._memo:
             self._memo[key] = None  # a pointer that depends on itself is unknown
-            self._memo[key] = self._found(root, label)
+            self._memo[key] = self._find_root_room(root, label)
         return self._memo[key]
 
-    def _found(self, root: Scalar, label: str) -> Room | None:
+    def _find_root_room(self, root: Scalar, label: str) -> Room | None:
         memory = self._roots.root_of(root)
         if memory is not None:
             return Room(0, self._facts.sizes[memory.number] if memory.kind == "argument" else memory.size)
         if root.op == "select":
-            return self._chosen(root, label)
+            return self._select_room(root, label)
         if root.op != "phi":
             return None
         if root.block not in self._flow.loops:
             incoming = list(zip(root.operands, root.labels, strict=True))
-            return self._all([p for p in incoming if self._ranges.taken(p[1], root.block)] or incoming)
-        swapped = self._swapped(root)
-        return self._moved(root, label) if swapped is None else self._all(swapped)
+            return self._common_room([p for p in incoming if self._ranges.may_take_edge(p[1], root.block)] or incoming)
+        rotated = self._rotated_pointers(root)
+        return self._advancing_room(root, label) if rotated is None else self._common_room(rotated)
 
-    def _chosen(self, root: Scalar, label: str) -> Room | None:
+    def _select_room(self, root: Scalar, label: str) -> Room | None:
         """Return the room of a select: of both pointers, each under the condition that selects it."""
         flag, *sides = root.operands
 
         def offset(condition: Condition) -> _Offset:
-            def of(index: Scalar) -> Interval:
-                return self._ranges.given(index, condition)
+            def range_of(index: Scalar) -> Interval:
+                return self._ranges.range_under(index, condition)
 
-            return lambda place, _: self._ranges.asked(lambda: self._sum(place, of))
+            return lambda place, _: self._ranges.within_budget(lambda: self._sum_terms(place, range_of))
 
         rooms = [
             self.of(side, label, offset(Condition(flag, truth, label)))
             for side, truth in zip(sides, (True, False), strict=True)
         ]
-        return _least(rooms)
+        return _intersect_all(rooms)
 
-    def _all(self, pointers: Incoming) -> Room | None:
-        return _least([self.of(pointer, label) for pointer, label in pointers])
+    def _common_room(self, pointers: Incoming) -> Room | None:
+        return _intersect_all([self.of(pointer, label) for pointer, label in pointers])
 
-    def _swapped(self, root: Scalar) -> Incoming | None:
+    def _rotated_pointers(self, root: Scalar) -> Incoming | None:
         """Return the pointers that a loop rotates or reassigns; None if the loop advances the pointer."""
         starts: Incoming = []
-        ahead, seen = [root], {root}
-        while ahead:
-            phi = ahead.pop()
+        worklist, seen = [root], {root}
+        while worklist:
+            phi = worklist.pop()
             for pointer, before in zip(phi.operands, phi.labels, strict=True):
                 place = self._roots.place_of(pointer)
                 if place.root.op != "phi" or place.root.block != root.block:
@@ -122,18 +124,18 @@ class PointerRooms:
                     return None
                 elif place.root not in seen:
                     seen.add(place.root)
-                    ahead.append(place.root)
+                    worklist.append(place.root)
         return starts
 
-    def _moved(self, root: Scalar, label: str) -> Room | None:
+    def _advancing_room(self, root: Scalar, label: str) -> Room | None:
         """Return the room of a pointer that a loop advances."""
-        room = self._all(self._flow.incoming(root, again=False))
+        room = self._common_room(self._flow.incoming(root, back_edges=False))
         if room is None:
             return None
         steps = []
-        for pointer, latch in self._flow.incoming(root, again=True):
+        for pointer, latch in self._flow.incoming(root, back_edges=True):
             place = self._roots.place_of(pointer)
-            step = self.offset(place, latch) if place.root is root else None
+            step = self.offset_range(place, latch) if place.root is root else None
             if step is None:
                 return None
             steps.append(step)
@@ -141,12 +143,12 @@ class PointerRooms:
         if low == high:
             return room
         count = self._ranges.iterations_before(root.block, label)
-        return None if count is None else room.shifted(Interval(low * count, high * count))
+        return None if count is None else room.shift(Interval(low * count, high * count))
 
 
-def _least(rooms: list[Room | None]) -> Room | None:
+def _intersect_all(rooms: list[Room | None]) -> Room | None:
     """Return the intersection of all rooms; None when one is unknown."""
-    found = rooms[0] if rooms else None
+    result = rooms[0] if rooms else None
     for room in rooms[1:]:
-        found = None if room is None or found is None else found.met(room)
-    return found
+        result = None if room is None or result is None else result.intersect(room)
+    return result

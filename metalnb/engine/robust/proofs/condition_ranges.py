@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import Condition, GuardedFlow
-from .intervals import Interval, whole
-from .operations import OPPOSITE, TURNED, bounded
+from .intervals import Interval, full_range
+from .operations import INVERSE, SWAPPED, allowed_range
 
 __all__ = ["ConditionRanges", "is_not"]
 
-_UNDONE = frozenset({"add", "sub", "zext", "sext", "trunc"})
-_TELLING = _UNDONE | {"icmp", "and", "or", "xor", "select", "pack"}
+_INVERTIBLE = frozenset({"add", "sub", "zext", "sext", "trunc"})
+_TRANSPARENT = _INVERTIBLE | {"icmp", "and", "or", "xor", "select", "pack"}
 
 
 def is_not(flag: Scalar) -> bool:
@@ -25,104 +25,104 @@ class ConditionRanges:
 
     def __init__(self, flow: GuardedFlow) -> None:
         self._flow = flow
-        self._names: dict[Scalar, set[Scalar]] = {}
+        self._constrained: dict[Scalar, set[Scalar]] = {}
 
-    def _at(self, value: Scalar, label: str) -> Interval:
+    def _range_at(self, value: Scalar, label: str) -> Interval:
         raise NotImplementedError
 
-    def _cut(self, value: Scalar, found: Interval, label: str) -> Interval:
+    def _narrow_by_path(self, value: Scalar, interval: Interval, label: str) -> Interval:
         for condition in self._flow.conditions(label):
-            if value in self._named(condition.flag) and self._flow.current(value, condition.label):
-                found = self._told(value, condition, found)
-        return found
+            if value in self._constrained_values(condition.flag) and self._flow.is_current(value, condition.label):
+                interval = self._narrow(value, condition, interval)
+        return interval
 
-    def _told(self, value: Scalar, condition: Condition, found: Interval) -> Interval:
+    def _narrow(self, value: Scalar, condition: Condition, interval: Interval) -> Interval:
         """Return a value's range, cut by a condition."""
-        for known in self._tells(value, condition, found):
-            found = found.met(known, value.bits)
-        return found
+        for implied in self._implied_ranges(value, condition, interval):
+            interval = interval.intersect(implied, value.bits)
+        return interval
 
-    def _named(self, flag: Scalar) -> set[Scalar]:
+    def _constrained_values(self, flag: Scalar) -> set[Scalar]:
         """Return the values that a condition may narrow: its operands, transitively."""
-        if flag not in self._names:
-            found, ahead = {flag}, [flag]
-            while ahead:
-                made = ahead.pop()
-                new = [u for u in made.operands if u not in found] if made.op in _TELLING else []
-                found.update(new)
-                ahead += new
-            self._names[flag] = found
-        return self._names[flag]
+        if flag not in self._constrained:
+            values, worklist = {flag}, [flag]
+            while worklist:
+                value = worklist.pop()
+                new = [u for u in value.operands if u not in values] if value.op in _TRANSPARENT else []
+                values.update(new)
+                worklist += new
+            self._constrained[flag] = values
+        return self._constrained[flag]
 
-    def _parts(self, condition: Condition) -> Iterator[Condition]:
+    def _comparisons(self, condition: Condition) -> Iterator[Condition]:
         """Yield the comparisons that a condition implies, or whose negations it implies."""
-        ahead = [condition]
-        while ahead:
-            flag, truth, label = ahead.pop()
-            if not flag.block or not flag.operands or not self._flow.current(flag, label):
+        worklist = [condition]
+        while worklist:
+            flag, truth, label = worklist.pop()
+            if not flag.block or not flag.operands or not self._flow.is_current(flag, label):
                 continue
-            one, *others = flag.operands
+            first, *others = flag.operands
             if flag.op == "icmp":
-                packed = _packed(flag, truth=truth)
-                ahead += [Condition(part, truth_of_each, label) for part, truth_of_each in packed]
+                packed = _packed_flags(flag, truth=truth)
+                worklist += [Condition(part, part_truth, label) for part, part_truth in packed]
                 if not packed:
                     yield Condition(flag, truth, label)
             elif is_not(flag):
-                ahead.append(Condition(one, not truth, label))
+                worklist.append(Condition(first, not truth, label))
             elif flag.bits == 1 and flag.op == ("and" if truth else "or"):
-                ahead += [Condition(part, truth, label) for part in flag.operands]
+                worklist += [Condition(part, truth, label) for part in flag.operands]
             elif flag.op == "select":  # how clang writes && and ||
                 yes, no = others
                 fixed = no if truth else yes
                 if fixed.is_constant and bool(fixed.number) != truth:
-                    ahead += [Condition(one, truth, label), Condition(yes if truth else no, truth, label)]
+                    worklist += [Condition(first, truth, label), Condition(yes if truth else no, truth, label)]
 
-    def _tells(self, value: Scalar, condition: Condition, now: Interval) -> Iterator[Interval]:
+    def _implied_ranges(self, value: Scalar, condition: Condition, current: Interval) -> Iterator[Interval]:
         """Yield ranges of a value that follow from a condition, given its current range."""
-        for flag, truth, label in self._parts(condition):
-            one, other = flag.operands
-            relation = flag.word if truth else OPPOSITE[flag.word]
-            for mine, against, said in ((one, other, relation), (other, one, TURNED[relation])):
-                same = mine is value
-                if not same and not (mine.op in _UNDONE and mine.operands[0] is value):
+        for flag, truth, label in self._comparisons(condition):
+            left, right = flag.operands
+            relation = flag.word if truth else INVERSE[flag.word]
+            for compared, limit, predicate in ((left, right, relation), (right, left, SWAPPED[relation])):
+                is_value = compared is value
+                if not is_value and not (compared.op in _INVERTIBLE and compared.operands[0] is value):
                     continue
-                here = now if same else self._moved(mine, now)
-                known = bounded(said, self._at(against, label), mine.bits, here)
-                if known is not None and not same:
-                    known = self._undone(mine, known, now)
-                if known is not None:
-                    yield known
+                compared_range = current if is_value else self._derived_range(compared, current)
+                implied = allowed_range(predicate, self._range_at(limit, label), compared.bits, compared_range)
+                if implied is not None and not is_value:
+                    implied = self._invert(compared, implied, current)
+                if implied is not None:
+                    yield implied
 
-    def _moved(self, compared: Scalar, now: Interval) -> Interval:
+    def _derived_range(self, compared: Scalar, current: Interval) -> Interval:
         """Return the range of a sum or conversion of a value, if it is easy to find."""
-        step = self._step(compared)
-        return whole(compared.bits) if step is None else now.plus(Interval(step, step))
+        step = self._added_constant(compared)
+        return full_range(compared.bits) if step is None else current.plus(Interval(step, step))
 
-    def _step(self, made: Scalar) -> int | None:
+    def _added_constant(self, value: Scalar) -> int | None:
         """Return the constant that is added to a value's first operand; None if it is not constant."""
-        if made.op not in {"add", "sub"} or not made.operands[1].is_constant:
+        if value.op not in {"add", "sub"} or not value.operands[1].is_constant:
             return None
-        return made.operands[1].number * (1 if made.op == "add" else -1)
+        return value.operands[1].number * (1 if value.op == "add" else -1)
 
-    def _undone(self, compared: Scalar, known: Interval, now: Interval) -> Interval | None:
+    def _invert(self, compared: Scalar, known: Interval, current: Interval) -> Interval | None:
         """Return a value's range, given that of its sum or conversion; None if nothing follows."""
         if compared.op in {"add", "sub"}:
-            step = self._step(compared)
+            step = self._added_constant(compared)
             return None if step is None else known.minus(Interval(step, step))
         bits = compared.bits
         if compared.op == "trunc":  # lossless while the value is that small
-            if now.within(Interval(0, (1 << bits - 1) - 1)):
+            if current.within(Interval(0, (1 << bits - 1) - 1)):
                 return known.signed(bits)
-            return known.unsigned(bits) if now.within(whole(bits)) else None
+            return known.unsigned(bits) if current.within(full_range(bits)) else None
         return known.unsigned(bits) if compared.op == "zext" else known.signed(bits)
 
 
-def _packed(flag: Scalar, *, truth: bool) -> list[tuple[Scalar, bool]]:
+def _packed_flags(flag: Scalar, *, truth: bool) -> list[tuple[Scalar, bool]]:
     """Return the flags, and their value, implied by comparing a bit vector with a number: none are set, or all."""
-    number, other = flag.operands
-    if number.op != "pack" or not other.is_constant or number.operands[0].bits != 1:
+    vector, other = flag.operands
+    if vector.op != "pack" or not other.is_constant or vector.operands[0].bits != 1:
         return []
     if flag.word not in {"==", "!="} or truth != (flag.word == "=="):
         return []
-    full = other.number == -1
-    return [(part, full) for part in number.operands] if full or other.number == 0 else []
+    are_set = other.number == -1
+    return [(part, are_set) for part in vector.operands] if are_set or other.number == 0 else []

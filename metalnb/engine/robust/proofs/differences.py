@@ -14,16 +14,16 @@ from ...llvm.llvm_types import type_of
 from ..scalar_graph.operand_scalars import Scalar
 from .condition_ranges import ConditionRanges
 from .guarded_flow import GuardedFlow
-from .intervals import Interval, whole
-from .operations import LEAST, OPPOSITE, TURNED
+from .intervals import Interval, full_range
+from .operations import INVERSE, MINIMA, SWAPPED
 
-__all__ = ["DifferenceRanges", "Sum", "congruent", "every", "ordered", "power_of"]
+__all__ = ["DifferenceRanges", "Sum", "intersect_modulo", "narrow_by_relation", "power_of_two_factor", "type_range"]
 
 _WRAPS = 8  # multiples of 2^bits that are tried
 _DEPTH = 8  # levels of sums within sums
-_EXTENDED = frozenset({"zext", "sext"})
-_POWERS = frozenset({"add", "sub", "mul", "shl", "or", "xor", "and", "zext", "sext", "trunc"})
-_SUMS = frozenset({"add", "sub", "mul", "shl", "or", "xor"})
+_EXTENSIONS = frozenset({"zext", "sext"})
+_POWER_OPS = frozenset({"add", "sub", "mul", "shl", "or", "xor", "and", "zext", "sext", "trunc"})
+_SUM_OPS = frozenset({"add", "sub", "mul", "shl", "or", "xor"})
 
 
 class Sum(NamedTuple):
@@ -32,17 +32,17 @@ class Sum(NamedTuple):
     constant: int
     terms: Mapping[Scalar, int]
 
-    def plus(self, other: Sum, times: int = 1) -> Sum:
+    def plus(self, right: Sum, times: int = 1) -> Sum:
         """Return this sum plus a multiple of another."""
         terms = dict(self.terms)
-        for value, by in other.terms.items():
-            terms[value] = terms.get(value, 0) + by * times
-        return Sum(self.constant + other.constant * times, {v: by for v, by in terms.items() if by})
+        for value, factor in right.terms.items():
+            terms[value] = terms.get(value, 0) + factor * times
+        return Sum(self.constant + right.constant * times, {v: factor for v, factor in terms.items() if factor})
 
 
-def every(bits: int, *, unsigned: bool) -> Interval:
+def type_range(bits: int, *, unsigned: bool) -> Interval:
     """Return the range of all integers of `bits` bits."""
-    return whole(bits) if unsigned else Interval(-(1 << bits - 1), (1 << bits - 1) - 1)
+    return full_range(bits) if unsigned else Interval(-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 class DifferenceRanges(ConditionRanges):
@@ -50,64 +50,66 @@ class DifferenceRanges(ConditionRanges):
 
     def __init__(self, flow: GuardedFlow) -> None:
         super().__init__(flow)
-        self._flags: dict[Scalar, Scalar] = {}  # conditions as 1 or 0, by the select that uses them
-        self._low: dict[tuple[Scalar, int], Scalar] = {}  # remainders of values by a power of two
+        self._flag_values: dict[Scalar, Scalar] = {}  # conditions as 1 or 0, by the select that uses them
+        self._remainders: dict[tuple[Scalar, int], Scalar] = {}  # remainders of values by a power of two
 
-    def difference(self, one: Scalar, other: Scalar, label: str, *, unsigned: bool) -> Interval:
+    def difference(self, left: Scalar, right: Scalar, label: str, *, unsigned: bool) -> Interval:
         """Return the range of one integer minus another, unsigned or signed, where a block knows both."""
-        inner = self._unextended(one, other, label, unsigned=unsigned)
+        inner = self._strip_extensions(left, right, label, unsigned=unsigned)
         if inner is not None:
             return self.difference(*inner, label, unsigned=unsigned)
-        least = self._least(one, label)
-        if least is not None and least[2] == unsigned:
-            parts = [self.difference(part, other, label, unsigned=unsigned) for part in least[:2]]
-            found = Interval(min(p.low for p in parts), min(p.high for p in parts))
+        minimum = self._minimum_operands(left, label)
+        if minimum is not None and minimum[2] == unsigned:
+            parts = [self.difference(part, right, label, unsigned=unsigned) for part in minimum[:2]]
+            result = Interval(min(p.low for p in parts), min(p.high for p in parts))
         else:
-            apart = self._range(self.sum_of(one, label).plus(self.sum_of(other, label), -1), label)
-            a, b = (self._seen(value, label, unsigned=unsigned) for value in (one, other))
-            found = congruent(apart, a.minus(b), one.bits)
-        for relation in self._relations(one, other, label):
+            gap = self._sum_range(self.sum_of(left, label).plus(self.sum_of(right, label), -1), label)
+            a, b = (self._range_as(value, label, unsigned=unsigned) for value in (left, right))
+            result = intersect_modulo(gap, a.minus(b), left.bits)
+        for relation in self._relations(left, right, label):
             if relation[0] in ("u=!" if unsigned else "s=!"):
-                found = ordered(found, relation.lstrip("us"))
-        return found
+                result = narrow_by_relation(result, relation.lstrip("us"))
+        return result
 
-    def _seen(self, value: Scalar, label: str, *, unsigned: bool) -> Interval:
-        found = self._at(value, label)
-        return found.unsigned(value.bits) if unsigned else found.signed(value.bits)
+    def _range_as(self, value: Scalar, label: str, *, unsigned: bool) -> Interval:
+        interval = self._range_at(value, label)
+        return interval.unsigned(value.bits) if unsigned else interval.signed(value.bits)
 
-    def _unextended(
-        self, one: Scalar, other: Scalar, label: str, *, unsigned: bool,
+    def _strip_extensions(
+        self, left: Scalar, right: Scalar, label: str, *, unsigned: bool,
     ) -> tuple[Scalar, Scalar] | None:  # fmt: skip
         """Return the operands of two extensions of the same kind, else None."""
-        if one.op not in _EXTENDED or other.op not in _EXTENDED:
+        if left.op not in _EXTENSIONS or right.op not in _EXTENSIONS:
             return None
-        inner = one.operands[0], other.operands[0]
-        if inner[0].bits != inner[1].bits or one.bits != other.bits or not all(self._known(v, label) for v in inner):
+        inner = left.operands[0], right.operands[0]
+        if inner[0].bits != inner[1].bits or left.bits != right.bits:
             return None
-        for made in (one, other):
-            as_unsigned, value = made.op == "zext", made.operands[0]
-            if as_unsigned != unsigned and self._seen(value, label, unsigned=as_unsigned) != self._seen(
+        if not all(self._is_current(v, label) for v in inner):
+            return None
+        for extension in (left, right):
+            as_unsigned, value = extension.op == "zext", extension.operands[0]
+            if as_unsigned != unsigned and self._range_as(value, label, unsigned=as_unsigned) != self._range_as(
                 value, label, unsigned=unsigned,
             ):  # fmt: skip
                 return None
         return inner
 
-    def _relations(self, one: Scalar, other: Scalar, label: str) -> Iterator[str]:
+    def _relations(self, left: Scalar, right: Scalar, label: str) -> Iterator[str]:
         """Yield the relations between two values that the conditions on the path to a block imply."""
         for condition in self._flow.conditions(label):
             flag, truth, where = condition
-            if flag.op != "icmp" or {one, other} != set(flag.operands) or not self._flow.current(flag, label):
+            if flag.op != "icmp" or {left, right} != set(flag.operands) or not self._flow.is_current(flag, label):
                 continue
-            if self._known(one, where) and self._known(other, where):
-                relation = flag.word if truth else OPPOSITE[flag.word]
-                yield relation if flag.operands[0] is one else TURNED[relation]
+            if self._is_current(left, where) and self._is_current(right, where):
+                relation = flag.word if truth else INVERSE[flag.word]
+                yield relation if flag.operands[0] is left else SWAPPED[relation]
 
-    def _least(self, value: Scalar, label: str) -> tuple[Scalar, Scalar, bool] | None:
+    def _minimum_operands(self, value: Scalar, label: str) -> tuple[Scalar, Scalar, bool] | None:
         """Return the operands of a minimum, and whether it is unsigned; None for any other value."""
-        if not value.block or not all(self._known(v, label) for v in (value, *value.operands)):
+        if not value.block or not all(self._is_current(v, label) for v in (value, *value.operands)):
             return None
-        if value.op in LEAST:
-            return value.operands[0], value.operands[1], LEAST[value.op]
+        if value.op in MINIMA:
+            return value.operands[0], value.operands[1], MINIMA[value.op]
         if value.op != "select":
             return None
         test, yes, no = value.operands
@@ -116,37 +118,37 @@ class DifferenceRanges(ConditionRanges):
             return None
         return yes, no, test.word[0] == "u"
 
-    def _known(self, value: Scalar, label: str) -> bool:
+    def _is_current(self, value: Scalar, label: str) -> bool:
         """Return whether a value is current in a block."""
-        return not value.block or self._flow.current(value, label)
+        return not value.block or self._flow.is_current(value, label)
 
     def sum_of(self, value: Scalar, label: str, depth: int = _DEPTH) -> Sum:  # noqa: PLR0911  (a case each)
         """Return a value as a sum of multiples of others, exact modulo 2^bits."""
-        known = self._at(value, label)
+        known = self._range_at(value, label)
         if known.low == known.high:
             return Sum(known.low, {})
-        alone, op = Sum(0, {value: 1}), value.op
-        if not depth or not value.block or not all(self._known(v, label) for v in (value, *value.operands)):
-            return alone
-        if op in _EXTENDED:
-            return self._widened(value.operands[0], label, depth, unsigned=op == "zext") or alone
+        opaque, op = Sum(0, {value: 1}), value.op
+        if not depth or not value.block or not all(self._is_current(v, label) for v in (value, *value.operands)):
+            return opaque
+        if op in _EXTENSIONS:
+            return self._extended_sum(value.operands[0], label, depth, unsigned=op == "zext") or opaque
         if op == "trunc":
             return self.sum_of(value.operands[0], label, depth - 1)
         if op == "and":
-            return self._masked(value, label, depth) or alone
+            return self._masked_sum(value, label, depth) or opaque
         if op == "select" and value.operands[1].is_constant and value.operands[2].is_constant:
             yes, no = (side.number for side in value.operands[1:])
-            if value not in self._flags:
-                self._flags[value] = Scalar("zext", type_of(f"i{value.bits}"), value.operands[:1], value.made)
-            return Sum(no, {self._flags[value]: yes - no})
-        if op not in _SUMS:
-            return alone
-        one, other = (self.sum_of(v, label, depth - 1) for v in value.operands)
+            if value not in self._flag_values:
+                self._flag_values[value] = Scalar("zext", type_of(f"i{value.bits}"), value.operands[:1], value.inst)
+            return Sum(no, {self._flag_values[value]: yes - no})
+        if op not in _SUM_OPS:
+            return opaque
+        left, right = (self.sum_of(v, label, depth - 1) for v in value.operands)
         if op == "or":
-            return one.plus(other) if self._apart(value.operands[0], value.operands[1], label) else alone
-        return _made(op, one, other, value.bits) or alone
+            return left.plus(right) if self._have_disjoint_bits(value.operands[0], value.operands[1], label) else opaque
+        return _combine(op, left, right, value.bits) or opaque
 
-    def _masked(self, value: Scalar, label: str, depth: int) -> Sum | None:
+    def _masked_sum(self, value: Scalar, label: str, depth: int) -> Sum | None:
         """Rewrite a value without its low bits as a difference: ``x / 8 * 8`` as ``x - x % 8``."""
         number, mask = value.operands
         if not mask.is_constant or not number.block or number.integer is False:
@@ -154,50 +156,52 @@ class DifferenceRanges(ConditionRanges):
         step = -mask.number if mask.number < 0 else mask.number + 1
         if step & step - 1:
             return None
-        if mask.number >= 0 and self._seen(number, label, unsigned=True).high < step:
+        if mask.number >= 0 and self._range_as(number, label, unsigned=True).high < step:
             return self.sum_of(number, label, depth - 1)
         if mask.number >= 0:
-            return Sum(0, {self._low[number, step]: 1}) if (number, step) in self._low else None
-        if (number, step) not in self._low:
-            self._low[number, step] = _low_bits(number, step)
-        return self.sum_of(number, label, depth - 1).plus(Sum(0, {self._low[number, step]: 1}), -1)
+            return Sum(0, {self._remainders[number, step]: 1}) if (number, step) in self._remainders else None
+        if (number, step) not in self._remainders:
+            self._remainders[number, step] = _low_bits(number, step)
+        return self.sum_of(number, label, depth - 1).plus(Sum(0, {self._remainders[number, step]: 1}), -1)
 
-    def _apart(self, one: Scalar, other: Scalar, label: str) -> bool:
+    def _have_disjoint_bits(self, left: Scalar, right: Scalar, label: str) -> bool:
         """Return whether two integers share no bits: one has only low bits, which are 0 in the other."""
         return any(
-            self._seen(low, label, unsigned=True).high < power_of(high) for low, high in ((one, other), (other, one))
+            self._range_as(low, label, unsigned=True).high < power_of_two_factor(high)
+            for low, high in ((left, right), (right, left))
         )
 
-    def added(self, made: Scalar, counter: Scalar, label: str) -> Interval | None:
+    def addend(self, value: Scalar, counter: Scalar, label: str) -> Interval | None:
         """Return the increment of a counter; None if the value is not a sum with it."""
-        apart = self.sum_of(made, label).plus(Sum(0, {counter: 1}), -1)
-        return None if counter in apart.terms else self._range(apart, label)
+        step = self.sum_of(value, label).plus(Sum(0, {counter: 1}), -1)
+        return None if counter in step.terms else self._sum_range(step, label)
 
-    def _widened(self, value: Scalar, label: str, depth: int = _DEPTH, *, unsigned: bool) -> Sum | None:
+    def _extended_sum(self, value: Scalar, label: str, depth: int = _DEPTH, *, unsigned: bool) -> Sum | None:
         """Return a value's sum, if the sum does not wrap."""
-        made = self.sum_of(value, label, depth - 1)
-        found = congruent(self._seen(value, label, unsigned=unsigned), self._range(made, label), value.bits)
-        return made if found.within(every(value.bits, unsigned=unsigned)) else None
+        rewritten = self.sum_of(value, label, depth - 1)
+        known = self._range_as(value, label, unsigned=unsigned)
+        interval = intersect_modulo(known, self._sum_range(rewritten, label), value.bits)
+        return rewritten if interval.within(type_range(value.bits, unsigned=unsigned)) else None
 
-    def _range(self, made: Sum, label: str) -> Interval:
-        total = Interval(made.constant, made.constant)
-        for value, by in made.terms.items():
-            total = total.plus(self._at(value, label).times(Interval(by, by)))
+    def _sum_range(self, terms: Sum, label: str) -> Interval:
+        total = Interval(terms.constant, terms.constant)
+        for value, factor in terms.terms.items():
+            total = total.plus(self._range_at(value, label).times(Interval(factor, factor)))
         return total
 
 
 def _low_bits(number: Scalar, step: int) -> Scalar:
     kind = type_of(f"i{number.bits}")
-    return Scalar("and", kind, (number, Scalar("constant", kind, number=step - 1)), number.made)
+    return Scalar("and", kind, (number, Scalar("constant", kind, number=step - 1)), number.inst)
 
 
-def power_of(value: Scalar, depth: int = _DEPTH) -> int:
+def power_of_two_factor(value: Scalar, depth: int = _DEPTH) -> int:
     """Return a power of two that divides a value."""
     if value.is_constant:
         return value.number & -value.number or 1 << value.bits
     if not depth:
         return 1
-    parts = [power_of(part, depth - 1) for part in value.operands] if value.op in _POWERS else [1]
+    parts = [power_of_two_factor(part, depth - 1) for part in value.operands] if value.op in _POWER_OPS else [1]
     shifted = value.op == "shl" and value.operands[1].is_constant and 0 <= value.operands[1].number < value.bits
     if shifted:
         return min(parts[0] << value.operands[1].number, 1 << value.bits)
@@ -206,41 +210,42 @@ def power_of(value: Scalar, depth: int = _DEPTH) -> int:
     return max(parts) if value.op == "and" else 1 if value.op == "shl" else min(parts)
 
 
-def _made(op: str, one: Sum, other: Sum, bits: int) -> Sum | None:
+def _combine(op: str, left: Sum, right: Sum, bits: int) -> Sum | None:
     """Return the result of an instruction on two sums; None if that is not a sum."""
     if op in {"add", "sub"}:
-        return one.plus(other, 1 if op == "add" else -1)
-    if op == "mul" and other.terms:
-        one, other = other, one
-    by = other.constant
-    if other.terms:
+        return left.plus(right, 1 if op == "add" else -1)
+    if op == "mul" and right.terms:
+        left, right = right, left
+    factor = right.constant
+    if right.terms:
         return None
     if op == "mul":
-        return Sum(0, {}).plus(one, by)
+        return Sum(0, {}).plus(left, factor)
     if op == "shl":
-        return Sum(0, {}).plus(one, 1 << by) if 0 <= by < bits else None
-    return Sum(-1, {}).plus(one, -1) if by % (1 << bits) == whole(bits).high else None  # all bits inverted
+        return Sum(0, {}).plus(left, 1 << factor) if 0 <= factor < bits else None
+    return Sum(-1, {}).plus(left, -1) if factor % (1 << bits) == full_range(bits).high else None  # all bits inverted
 
 
-def ordered(found: Interval, relation: str) -> Interval:
+def narrow_by_relation(difference: Interval, relation: str) -> Interval:
     """Narrow a difference by how its sides compare."""
+    first, last = difference
     low, high = {
-        "<": (found.low, -1), "<=": (found.low, 0), ">": (1, found.high), ">=": (0, found.high), "==": (0, 0),
-    }.get(relation, (found.low + (found.low == 0), found.high - (found.high == 0)))  # fmt: skip
-    low, high = max(low, found.low), min(high, found.high)
-    return Interval(low, high) if low <= high else found  # an empty range: no thread gets here
+        "<": (first, -1), "<=": (first, 0), ">": (1, last), ">=": (0, last), "==": (0, 0),
+    }.get(relation, (first + (first == 0), last - (last == 0)))  # fmt: skip
+    low, high = max(low, first), min(high, last)
+    return Interval(low, high) if low <= high else difference  # an empty range: no thread gets here
 
 
-def congruent(found: Interval, within: Interval, bits: int) -> Interval:
+def intersect_modulo(interval: Interval, within: Interval, bits: int) -> Interval:
     """Return the intersection of two ranges, modulo 2^bits."""
-    if found.high - found.low >= whole(bits).high:
+    if interval.high - interval.low >= full_range(bits).high:
         return within
-    first, last = (within.low - found.high) >> bits, -((found.low - within.high) >> bits)
+    first, last = (within.low - interval.high) >> bits, -((interval.low - within.high) >> bits)
     if last - first > _WRAPS:
         return within
     parts = []
     for wrap in range(first, last + 1):
-        low, high = max(found.low + (wrap << bits), within.low), min(found.high + (wrap << bits), within.high)
+        low, high = max(interval.low + (wrap << bits), within.low), min(interval.high + (wrap << bits), within.high)
         if low <= high:
             parts.append(Interval(low, high))
     return Interval(min(p.low for p in parts), max(p.high for p in parts)) if parts else within

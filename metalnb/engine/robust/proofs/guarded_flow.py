@@ -41,44 +41,44 @@ class GuardedFlow(ControlFlow):
         super().__init__(function)
         self._values = values
         self.phis = {
-            label: [s for i in block if i.opcode == "phi" for s in values.made_by(i)]
+            label: [s for i in block if i.opcode == "phi" for s in values.results_of(i)]
             for label, block in self.blocks.items()
         }
-        self._carried: dict[Scalar, list[Scalar]] = {}
-        self._kept: dict[frozenset[str], dict[str, list[Condition]]] = {}
-        self.stop(frozenset())
+        self._loop_phis: dict[Scalar, list[Scalar]] = {}
+        self._condition_memo: dict[frozenset[str], dict[str, list[Condition]]] = {}
+        self.set_stoppable(frozenset())
 
-    def current(self, value: Scalar, label: str) -> bool:
+    def is_current(self, value: Scalar, label: str) -> bool:
         """Return whether a value known in a block is the most recent one there.
 
         It is inside the loop that defines it. After that loop it no longer changes, whereas a phi of the loop may be
         one iteration ahead of the values computed from it.
         """
-        header = self.inner.get(value.block)
+        header = self.loop_of.get(value.block)
         return header is None or label in self.loops[header].body
 
-    def carried(self, value: Scalar) -> list[Scalar]:
+    def loop_phis(self, value: Scalar) -> list[Scalar]:
         """Return the loop phis that a value depends on in an iteration, those of outer loops first."""
-        known = self._carried.get(value)
-        if known is None:
-            ahead, seen, found = [value], {value}, list[Scalar]()
-            while ahead:
-                one = ahead.pop()
-                if one.op == "phi" and one.block in self.loops:
-                    found += [one] if one is not value and one.integer else []
+        phis = self._loop_phis.get(value)
+        if phis is None:
+            worklist, seen, found = [value], {value}, list[Scalar]()
+            while worklist:
+                current = worklist.pop()
+                if current.op == "phi" and current.block in self.loops:
+                    found += [current] if current is not value and current.integer else []
                 else:
-                    new = [o for o in one.operands if o not in seen]
+                    new = [o for o in current.operands if o not in seen]
                     seen.update(new)
-                    ahead += new
-            known = self._carried[value] = sorted(found, key=lambda phi: self.number[phi.block])
-        return known
+                    worklist += new
+            phis = self._loop_phis[value] = sorted(found, key=lambda phi: self.number[phi.block])
+        return phis
 
     # ---- Conditions.
 
-    def stop(self, headers: frozenset[str]) -> None:
+    def set_stoppable(self, headers: frozenset[str]) -> None:
         """Assume that these loops may also leave by each of their exits for reasons that no condition describes."""
-        self.stopped = headers
-        self._conditions = self._kept.setdefault(headers, {})
+        self.stoppable = headers
+        self._conditions = self._condition_memo.setdefault(headers, {})
 
     def branch(self, label: str) -> Branch | None:
         """Return the conditional branch that ends a block, if any."""
@@ -87,17 +87,17 @@ class GuardedFlow(ControlFlow):
             return None
         return Branch(self._values.of(last.operands[0]), *last.targets)
 
-    def tested(self, label: str, target: str) -> list[Condition]:
+    def edge_conditions(self, label: str, target: str) -> list[Condition]:
         """Return the condition implied by an edge from one block to another."""
-        if any((label, target) in self.loops[header].exits for header in self.stopped):
+        if any((label, target) in self.loops[header].exits for header in self.stoppable):
             return []
-        branch, cases = self.branch(label), self._values.switched.get(label, [])
+        branch, cases = self.branch(label), self._values.switch_cases.get(label, [])
         if branch is not None:
             return [Condition(branch.flag, branch.yes == target, label)]
         if cases and self.blocks[label][-1].targets[0] == target:
-            return [Condition(flag, False, label) for flag, led in cases if led != target]
-        mine = [flag for flag, led in cases if led == target]
-        return [Condition(mine[0], True, label)] if len(mine) == 1 else []
+            return [Condition(flag, False, label) for flag, destination in cases if destination != target]
+        flags = [flag for flag, destination in cases if destination == target]
+        return [Condition(flags[0], True, label)] if len(flags) == 1 else []
 
     def conditions(self, label: str) -> list[Condition]:
         """Return the conditions under which a block is reached."""
@@ -105,26 +105,26 @@ class GuardedFlow(ControlFlow):
         while label not in known and label != self.entry:
             path.append(label)
             label = self.idom[label]
-        found = known.setdefault(label, [])
-        for each in reversed(path):
-            above = self.idom[each]
-            only = [b for b in self.predecessors[each] if not self.dominates(each, b)] == [above]
-            own = self.tested(above, each) if only else []
-            found = known[each] = [*own, *found] if own else found
-        return found
+        result = known.setdefault(label, [])
+        for block in reversed(path):
+            dominator = self.idom[block]
+            has_one_entry = [b for b in self.predecessors[block] if not self.dominates(block, b)] == [dominator]
+            implied = self.edge_conditions(dominator, block) if has_one_entry else []
+            result = known[block] = [*implied, *result] if implied else result
+        return result
 
-    def way_out(self, header: str) -> str | None:
+    def exiting_block(self, header: str) -> str | None:
         """Return the only exiting block of a loop, if every iteration passes it and its branch is conditional."""
-        exits = self.exiting(header)
+        exits = self.exiting_blocks(header)
         if len(exits) != 1 or self.branch(exits[0]) is None or self.irreducible is not None:
             return None
         return exits[0] if all(self.dominates(exits[0], latch) for latch in self.loops[header].latches) else None
 
-    def exiting(self, header: str) -> list[str]:
+    def exiting_blocks(self, header: str) -> list[str]:
         """Return the blocks of a loop that branch out of it."""
         return [*dict.fromkeys(label for label, _ in self.loops[header].exits)]
 
-    def incoming(self, phi: Scalar, *, again: bool) -> list[tuple[Scalar, str]]:
+    def incoming(self, phi: Scalar, *, back_edges: bool) -> list[tuple[Scalar, str]]:
         """Return a loop phi's incoming values from before the loop, or from its back edges."""
         body = self.loops[phi.block].body
-        return [(v, label) for v, label in zip(phi.operands, phi.labels, strict=True) if (label in body) == again]
+        return [(v, label) for v, label in zip(phi.operands, phi.labels, strict=True) if (label in body) == back_edges]

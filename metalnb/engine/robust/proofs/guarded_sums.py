@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from ..memory_roots import ScalarPlace
 from ..scalar_graph.operand_scalars import Scalar
-from .differences import Sum, congruent
+from .differences import Sum, intersect_modulo
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .walked_loops import WalkedLoops
@@ -28,87 +28,88 @@ class GuardedSums(WalkedLoops):
     def __init__(self, flow: GuardedFlow) -> None:
         super().__init__(flow)
         self._known_sums: dict[str, dict[_Terms, Interval]] = {}
-        self._places: dict[Scalar, int] = {}  # a fixed order of values
+        self._value_order: dict[Scalar, int] = {}  # a fixed order of values
 
-    def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
+    def guarded_range(self, place: ScalarPlace, label: str) -> Interval | None:
         """Return the range of a place's offset from its root in a block, in bytes and modulo 2^64."""
-        rest = self.sum_to(place, label)
+        rest = self.offset_sum(place, label)
         if rest is None:
             return None
         if label not in self._known_sums:
-            self._known_sums[label] = self._facts_on_sums(label)
+            self._known_sums[label] = self._known_ranges(label)
         facts = self._known_sums[label]
         order = sorted(facts, key=len, reverse=True)
-        best = self._put(rest, order, facts, label)
+        best = self._substitute(rest, order, facts, label)
         for terms in order:
-            times = next((rest.terms[v] // by for v, by in terms if v in rest.terms and rest.terms[v] % by == 0), 0)
-            left, known = rest.plus(Sum(0, dict(terms)), -times), facts[terms].times(Interval(times, times))
-            found = known.plus(self._put(left, order, facts, label))
-            best = Interval(max(best.low, found.low), min(best.high, found.high))
+            factors = (rest.terms[v] // by for v, by in terms if v in rest.terms and rest.terms[v] % by == 0)
+            factor = next(factors, 0)
+            remainder, known = rest.plus(Sum(0, dict(terms)), -factor), facts[terms].times(Interval(factor, factor))
+            interval = known.plus(self._substitute(remainder, order, facts, label))
+            best = Interval(max(best.low, interval.low), min(best.high, interval.high))
         return best
 
-    def sum_to(self, place: ScalarPlace, label: str) -> Sum | None:
+    def offset_sum(self, place: ScalarPlace, label: str) -> Sum | None:
         """Return a place's offset from its root as a sum, exact modulo 2^64; None if an index may wrap."""
         rest = Sum(place.fixed, {})
         for index, step in place.terms:
-            part = self.sum_of(index, label) if index.bits == 64 else self._widened(index, label, unsigned=False)
+            part = self.sum_of(index, label) if index.bits == 64 else self._extended_sum(index, label, unsigned=False)
             if part is None:
                 return None
             rest = rest.plus(part, step)
         return rest
 
-    def _facts_on_sums(self, label: str) -> dict[_Terms, Interval]:
+    def _known_ranges(self, label: str) -> dict[_Terms, Interval]:
         """Return the ranges of sums, normalised: no constant, and a positive first term."""
         facts: dict[_Terms, Interval] = {}
-        for fact, found in itertools.chain(self._on_sums(label), self._on_counters(label)):
-            order = sorted(fact.terms, key=lambda v: self._places.setdefault(v, len(self._places)))
+        for fact, interval in itertools.chain(self._sums_in_conditions(label), self._counter_distances(label)):
+            order = sorted(fact.terms, key=lambda v: self._value_order.setdefault(v, len(self._value_order)))
             sign = 1 if fact.terms[order[0]] > 0 else -1
             terms = tuple((v, fact.terms[v] * sign) for v in order)
-            now = Interval(found.low - fact.constant, found.high - fact.constant).times(Interval(sign, sign))
-            was = facts.get(terms, now)
-            facts[terms] = Interval(max(was.low, now.low), min(was.high, now.high))
+            new = Interval(interval.low - fact.constant, interval.high - fact.constant).times(Interval(sign, sign))
+            old = facts.get(terms, new)
+            facts[terms] = Interval(max(old.low, new.low), min(old.high, new.high))
         return facts
 
-    def _put(self, rest: Sum, order: list[_Terms], facts: Mapping[_Terms, Interval], label: str) -> Interval:
+    def _substitute(self, rest: Sum, order: list[_Terms], facts: Mapping[_Terms, Interval], label: str) -> Interval:
         """Return the range of a sum, with known ranges substituted for its parts."""
         known = Interval(0, 0)
         for terms in order:
-            times = rest.terms.get(terms[0][0], 0) // terms[0][1]
-            if times and all(rest.terms.get(v, 0) == by * times for v, by in terms):
-                rest = rest.plus(Sum(0, dict(terms)), -times)
-                known = known.plus(facts[terms].times(Interval(times, times)))
-        return known.plus(self._range(rest, label))
+            factor = rest.terms.get(terms[0][0], 0) // terms[0][1]
+            if factor and all(rest.terms.get(v, 0) == coefficient * factor for v, coefficient in terms):
+                rest = rest.plus(Sum(0, dict(terms)), -factor)
+                known = known.plus(facts[terms].times(Interval(factor, factor)))
+        return known.plus(self._sum_range(rest, label))
 
-    def _on_sums(self, label: str) -> Iterator[tuple[Sum, Interval]]:
+    def _sums_in_conditions(self, label: str) -> Iterator[tuple[Sum, Interval]]:
         """Yield sums, with the ranges implied by the conditions on the path to a block."""
         for condition in self._flow.conditions(label):
-            for value in self._named(condition.flag):
-                if not value.block or not self._flow.current(value, condition.label):
+            for value in self._constrained_values(condition.flag):
+                if not value.block or not self._flow.is_current(value, condition.label):
                     continue
                 if value.op == "icmp":
-                    one, other = value.operands
-                    if self._known(one, label) and self._known(other, label):
-                        apart = self.sum_of(one, label).plus(self.sum_of(other, label), -1)
-                        found = self.difference(one, other, label, unsigned=value.word[0] == "u")
-                        yield from self._fact(apart, found, one, label)
+                    left, right = value.operands
+                    if self._is_current(left, label) and self._is_current(right, label):
+                        difference = self.sum_of(left, label).plus(self.sum_of(right, label), -1)
+                        interval = self.difference(left, right, label, unsigned=value.word[0] == "u")
+                        yield from self._fact(difference, interval, left, label)
                 elif value.integer and value.op != "pack":
-                    yield from self._fact(self.sum_of(value, label), self._at(value, label), value, label)
+                    yield from self._fact(self.sum_of(value, label), self._range_at(value, label), value, label)
 
-    def _on_counters(self, label: str) -> Iterator[tuple[Sum, Interval]]:
+    def _counter_distances(self, label: str) -> Iterator[tuple[Sum, Interval]]:
         """Yield the distance of each enclosing loop's counter from the value at which the loop ends by equality."""
         flow = self._flow
         for header, loop in flow.loops.items():
             for phi in flow.phis[header] if label in loop.body else ():
-                if not phi.integer or not self._known(phi, label):
+                if not phi.integer or not self._is_current(phi, label):
                     continue
-                starts, again = (flow.incoming(phi, again=which) for which in (False, True))
-                for test in self._tests(phi, again) if self._steps(phi, again) == 1 else ():
-                    if test.relation == "!=" and test.following and test.other.block not in loop.body:
-                        way = self._way(starts, test.other, 1, unsigned=True)
-                        if way.low >= 1 and self._known(test.other, label):
-                            apart = self.sum_of(phi, label).plus(self.sum_of(test.other, label), -1)
-                            yield from self._fact(apart, Interval(-way.high, -1), phi, label)
+                starts, back_edges = (flow.incoming(phi, back_edges=from_latches) for from_latches in (False, True))
+                for test in self._exit_tests(phi, back_edges) if self._constant_step(phi, back_edges) == 1 else ():
+                    if test.relation == "!=" and test.on_next and test.limit.block not in loop.body:
+                        distance = self._distance(starts, test.limit, 1, unsigned=True)
+                        if distance.low >= 1 and self._is_current(test.limit, label):
+                            difference = self.sum_of(phi, label).plus(self.sum_of(test.limit, label), -1)
+                            yield from self._fact(difference, Interval(-distance.high, -1), phi, label)
 
-    def _fact(self, made: Sum, found: Interval, value: Scalar, label: str) -> Iterator[tuple[Sum, Interval]]:
-        if made.terms:
-            yield made, congruent(found, self._range(made, label), value.bits)
+    def _fact(self, total: Sum, interval: Interval, value: Scalar, label: str) -> Iterator[tuple[Sum, Interval]]:
+        if total.terms:
+            yield total, intersect_modulo(interval, self._sum_range(total, label), value.bits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Interval", "whole"]
+__all__ = ["Interval", "full_range"]
 
 _WRAPS = 8  # multiples of 2^bits that are tried
 
@@ -19,7 +19,7 @@ class Interval(NamedTuple):
     low: int
     high: int
 
-    def joined(self, other: Interval) -> Interval:
+    def hull(self, other: Interval) -> Interval:
         """Return the smallest interval that contains both."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
@@ -54,13 +54,13 @@ class Interval(NamedTuple):
             return Interval(self.low - shift, self.high - shift)
         return Interval(low, low + count - 1)
 
-    def fitted(self, bits: int) -> Interval:
+    def normalize(self, bits: int) -> Interval:
         """Return the interval, or the full unsigned range if it has that many integers."""
-        return self if self.high - self.low < 1 << bits else whole(bits)
+        return self if self.high - self.low < 1 << bits else full_range(bits)
 
-    def met(self, known: Interval, bits: int) -> Interval:
+    def intersect(self, known: Interval, bits: int) -> Interval:
         """Return the intersection; either range may be off by a multiple of 2^bits."""
-        found = []
+        parts = []
         first, last = (self.low - known.high) >> bits, -((known.low - self.high) >> bits)
         if last - first > _WRAPS:
             return self
@@ -68,13 +68,13 @@ class Interval(NamedTuple):
             shift = wrap << bits
             low, high = max(self.low, known.low + shift), min(self.high, known.high + shift)
             if low <= high:
-                found.append(Interval(low, high))
-        if not found:
+                parts.append(Interval(low, high))
+        if not parts:
             return self  # disjoint, so no thread gets here and any range is correct
-        hull = Interval(min(f.low for f in found), max(f.high for f in found))
-        return min(hull, known, key=lambda i: i.high - i.low)
+        narrowed = Interval(min(f.low for f in parts), max(f.high for f in parts))
+        return min(narrowed, known, key=lambda i: i.high - i.low)
 
 
-def whole(bits: int) -> Interval:
+def full_range(bits: int) -> Interval:
     """Return the range of all unsigned integers of `bits` bits."""
     return Interval(0, (1 << bits) - 1)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from ..scalar_graph.operand_scalars import Scalar
-from .differences import DifferenceRanges, every
+from .differences import DifferenceRanges, type_range
 from .intervals import Interval
-from .operations import OPPOSITE, TURNED
+from .operations import INVERSE, SWAPPED
 
 __all__ = ["VIEWS", "Incoming", "LoopCounters", "Test", "View"]
 
@@ -24,9 +24,9 @@ VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
 class Test(NamedTuple):
     """A loop's condition on its counter: on its value, or with ``following`` on its next value."""
 
-    other: Scalar
+    limit: Scalar
     relation: str
-    following: bool
+    on_next: bool
     label: str
 
 
@@ -37,95 +37,96 @@ class LoopCounters(DifferenceRanges):
         """Return the range of a value in a block; None if it takes too long to find."""
         raise NotImplementedError
 
-    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+    def within_budget(self, query: Callable[[], _Answer]) -> _Answer | None:
         """Return the result of a nested query; None if it takes too long to find."""
         raise NotImplementedError
 
-    def _steps(self, value: Scalar, again: Incoming) -> int:
+    def _constant_step(self, value: Scalar, back_edges: Incoming) -> int:
         """Return the constant that each iteration adds to a value; 0 if there is none."""
-        found = {self._step(v) if v.operands and v.operands[0] is value else None for v, _ in again}
-        return (found.pop() or 0) if len(found) == 1 else 0
+        steps = {self._added_constant(v) if v.operands and v.operands[0] is value else None for v, _ in back_edges}
+        return (steps.pop() or 0) if len(steps) == 1 else 0
 
-    def _tests(self, value: Scalar, again: Incoming) -> Iterator[Test]:
+    def _exit_tests(self, value: Scalar, back_edges: Incoming) -> Iterator[Test]:
         """Yield the conditions on a counter, or on its next value, under which its loop continues."""
-        flow, body, following = self._flow, self._flow.loops[value.block].body, {v for v, _ in again}
-        for label in flow.exiting(value.block):
+        flow, body, next_values = self._flow, self._flow.loops[value.block].body, {v for v, _ in back_edges}
+        for label in flow.exiting_blocks(value.block):
             branch = flow.branch(label)
-            if branch is None or not all(flow.dominates(label, latch) for _, latch in again):
+            if branch is None or not all(flow.dominates(label, latch) for _, latch in back_edges):
                 continue
-            stays = branch.yes in body
-            if branch.flag.op != "icmp" or stays == (branch.no in body) or not flow.current(branch.flag, label):
+            continues = branch.yes in body
+            if branch.flag.op != "icmp" or continues == (branch.no in body) or not flow.is_current(branch.flag, label):
                 continue
-            relation = branch.flag.word if stays else OPPOSITE[branch.flag.word]
-            one, other = branch.flag.operands
-            if other is value or {other} == following:
-                one, other, relation = other, one, TURNED[relation]
-            if one is value or {one} == following:
-                yield Test(other, relation, one is not value, label)
+            relation = branch.flag.word if continues else INVERSE[branch.flag.word]
+            left, right = branch.flag.operands
+            if right is value or {right} == next_values:
+                left, right, relation = right, left, SWAPPED[relation]
+            if left is value or {left} == next_values:
+                yield Test(right, relation, left is not value, label)
 
-    def _equal_to(self, value: Scalar, again: Incoming) -> list[tuple[Interval, Test]]:
+    def _equality_limits(self, value: Scalar, back_edges: Incoming) -> list[tuple[Interval, Test]]:
         """Return the limits that end a counter's loop by equality."""
-        found = []
-        for test in self._tests(value, again):
-            outside = test.other.block not in self._flow.loops[value.block].body
-            if test.relation == "!=" and (outside or test.other.op == "load"):
-                limit = self._at(test.other, test.label)
-                if outside or limit.low == limit.high:  # the same in each iteration
-                    found.append((limit, test))
-        return found
+        limits = []
+        for test in self._exit_tests(value, back_edges):
+            is_invariant = test.limit.block not in self._flow.loops[value.block].body
+            if test.relation == "!=" and (is_invariant or test.limit.op == "load"):
+                limit = self._range_at(test.limit, test.label)
+                if is_invariant or limit.low == limit.high:  # the same in each iteration
+                    limits.append((limit, test))
+        return limits
 
-    def _way(self, starts: Incoming, end: Scalar, step: int, *, unsigned: bool) -> Interval:
+    def _distance(self, starts: Incoming, end: Scalar, step: int, *, unsigned: bool) -> Interval:
         """Return the distance from a counter's start to its end."""
-        found = []
+        distances = []
         for value, before in starts:
             pair = (end, value) if step > 0 else (value, end)
-            found.append(self.difference(*pair, before, unsigned=unsigned))
-        return functools.reduce(Interval.joined, found)
+            distances.append(self.difference(*pair, before, unsigned=unsigned))
+        return functools.reduce(Interval.hull, distances)
 
-    def passes(self, counter: Scalar) -> float | None:
+    def counter_bound(self, counter: Scalar) -> float | None:
         """Return a bound on a loop's iterations by its counter's distance from start to end; None if there is none."""
-        return self.asked(lambda: self._passes(counter))
+        return self.within_budget(lambda: self._counter_bound(counter))
 
-    def _passes(self, counter: Scalar) -> float | None:
+    def _counter_bound(self, counter: Scalar) -> float | None:
         flow, bits = self._flow, counter.bits
-        starts, again = (flow.incoming(counter, again=which) for which in (False, True))
-        step, most = self._steps(counter, again), math.inf
-        for test in self._tests(counter, again) if step else ():
-            if test.other.block in flow.loops[counter.block].body or test.relation == "==":
+        starts, back_edges = (flow.incoming(counter, back_edges=from_latches) for from_latches in (False, True))
+        step, bound = self._constant_step(counter, back_edges), math.inf
+        for test in self._exit_tests(counter, back_edges) if step else ():
+            if test.limit.block in flow.loops[counter.block].body or test.relation == "==":
                 continue
             for unsigned in (True, False):
-                running = [self.of(counter, latch) for _, latch in again]
-                seen = [r.unsigned(bits) if unsigned else r.signed(bits) for r in running if r is not None]
-                moved = [r.plus(Interval(step, step)) for r in seen]
-                if len(seen) < len(running) or not all(r.within(every(bits, unsigned=unsigned)) for r in moved):
+                ranges = [self.of(counter, latch) for _, latch in back_edges]
+                converted = [r.unsigned(bits) if unsigned else r.signed(bits) for r in ranges if r is not None]
+                next_ranges = [r.plus(Interval(step, step)) for r in converted]
+                limits = type_range(bits, unsigned=unsigned)
+                if len(converted) < len(ranges) or not all(r.within(limits) for r in next_ranges):
                     continue  # it might wrap
-                way = self._way(starts, test.other, step, unsigned=unsigned)
+                distance = self._distance(starts, test.limit, step, unsigned=unsigned)
                 if test.relation == "!=":
-                    ends = abs(step) == 1 and way.low >= test.following
+                    terminates = abs(step) == 1 and distance.low >= test.on_next
                 else:
-                    ends = (test.relation[0] == "u") == unsigned and (step > 0) == (test.relation[1] == "<")
-                if ends:
-                    most = min(most, max(way.high + test.relation.endswith("="), 0) // abs(step) + 1)
-        return None if most == math.inf else most
+                    terminates = (test.relation[0] == "u") == unsigned and (step > 0) == (test.relation[1] == "<")
+                if terminates:
+                    bound = min(bound, max(distance.high + test.relation.endswith("="), 0) // abs(step) + 1)
+        return None if bound == math.inf else bound
 
     def iterations_before(self, header: str, label: str) -> int | None:
         """Bound the iterations completed when a block of a loop is reached, by one of the loop's counters."""
-        flow, found = self._flow, list[int]()
+        flow, bounds = self._flow, list[int]()
         for phi in flow.phis[header] if label in flow.loops[header].body else ():
-            starts, again = (flow.incoming(phi, again=which) for which in (False, True))
-            step = self._steps(phi, again) if phi.integer else 0
+            starts, back_edges = (flow.incoming(phi, back_edges=from_latches) for from_latches in (False, True))
+            step = self._constant_step(phi, back_edges) if phi.integer else 0
             if not step:
                 continue
-            here, latches = self.of(phi, label), [self.of(phi, latch) for _, latch in again]
-            begins = [self.of(value, before) for value, before in starts]
-            if None in {here, *latches, *begins}:
+            current, latch_ranges = self.of(phi, label), [self.of(phi, latch) for _, latch in back_edges]
+            initial_ranges = [self.of(value, before) for value, before in starts]
+            if None in {current, *latch_ranges, *initial_ranges}:
                 continue
             for view in VIEWS:
-                known = [view(r, phi.bits) for r in (here, *begins, *latches) if r is not None]
-                ends = every(phi.bits, unsigned=view is Interval.unsigned)
-                moved = [r.plus(Interval(step, step)) for r in known[1 + len(begins) :]]
-                if all(r.within(ends) for r in moved):
-                    begun = functools.reduce(Interval.joined, known[1 : 1 + len(begins)])
-                    way = known[0].high - begun.low if step > 0 else begun.high - known[0].low
-                    found.append(max(way // abs(step), 0))
-        return min(found, default=None)
+                converted = [view(r, phi.bits) for r in (current, *initial_ranges, *latch_ranges) if r is not None]
+                ends = type_range(phi.bits, unsigned=view is Interval.unsigned)
+                next_ranges = [r.plus(Interval(step, step)) for r in converted[1 + len(initial_ranges) :]]
+                if all(r.within(ends) for r in next_ranges):
+                    initial = functools.reduce(Interval.hull, converted[1 : 1 + len(initial_ranges)])
+                    distance = converted[0].high - initial.low if step > 0 else initial.high - converted[0].low
+                    bounds.append(max(distance // abs(step), 0))
+        return min(bounds, default=None)

@@ -4,97 +4,97 @@ from __future__ import annotations
 
 import math
 
-from ..entry_protocol import Pace
+from ..entry_protocol import LoopBudget
 from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .loop_counters import Incoming
 from .ranges import Ranges
 
-__all__ = ["endless", "iterations"]
+__all__ = ["iteration_bound", "long_loops"]
 
-_FEW = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
-_SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # the smallest operand that halves or doubles a counter
+_SHORT_LOOP = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
+_SCALING = {"lshr": 1, "udiv": 2, "shl": 1}  # the smallest operand that halves or doubles a counter
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
-def endless(flow: GuardedFlow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[str]:
+def long_loops(flow: GuardedFlow, ranges: Ranges, threads: int, budget: LoopBudget) -> frozenset[str]:
     """Return the headers of the loops that must be stoppable, given the number of threads."""
-    times = {header: iterations(flow, ranges, header) for header in flow.loops}
-    if not _long(flow, times, threads, pace):
+    times = {header: iteration_bound(flow, ranges, header) for header in flow.loops}
+    if not _loops_over_budget(flow, times, threads, budget):
         return frozenset()
-    return _long(flow, {header: n for header, n in times.items() if header in ranges.reached}, threads, pace)
+    reachable = {header: n for header, n in times.items() if header in ranges.reachable}
+    return _loops_over_budget(flow, reachable, threads, budget)
 
 
-def _long(flow: GuardedFlow, times: dict[str, float], threads: int, pace: Pace) -> frozenset[str]:
+def _loops_over_budget(flow: GuardedFlow, times: dict[str, float], threads: int, budget: LoopBudget) -> frozenset[str]:
     work = _Work(flow, times)
-    if all(work.around(header) <= min(pace.alone, pace.together / threads) for header in times):
+    if all(work.total(header) <= min(budget.per_thread, budget.total / threads) for header in times):
         return frozenset()
-    return frozenset(h for h in times if work.inside(h) > _FEW or work.inside(h) * threads > pace.after)
+    limit = min(_SHORT_LOOP, budget.after_stop / threads)
+    return frozenset(header for header in times if work.per_entry(header) > limit)
 
 
 class _Work:
     """Bounds the instructions that one thread runs in loops."""
 
-    def __init__(self, flow: GuardedFlow, each: dict[str, float]) -> None:
-        self._flow, self._each = flow, each
+    def __init__(self, flow: GuardedFlow, iterations: dict[str, float]) -> None:
+        self._flow, self._iterations = flow, iterations
         self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # instructions, without inner loops'
         for label, block in flow.blocks.items():
-            header = flow.inner[label]
+            header = flow.loop_of[label]
             if header is not None:
                 self._length[header] += len(block)
 
-    def around(self, header: str) -> float:
+    def total(self, header: str) -> float:
         """Return a loop's instructions over all iterations of the enclosing loops."""
-        loops = self._flow.loops
-        return self._length[header] * math.prod(times for h, times in self._each.items() if header in loops[h].body)
+        loops, iterations = self._flow.loops, self._iterations.items()
+        return self._length[header] * math.prod(times for h, times in iterations if header in loops[h].body)
 
-    def inside(self, header: str) -> float:
+    def per_entry(self, header: str) -> float:
         """Return the instructions of a loop and of all loops inside it, each time it is reached."""
-        body = self._flow.loops[header].body
-        inner = [h for h in self._each if h in body]
-        return sum(
-            self._length[h] * math.prod(self._each[o] for o in inner if h in self._flow.loops[o].body) for h in inner
-        )  # fmt: skip
+        loops, times = self._flow.loops, self._iterations
+        nest = [h for h in times if h in loops[header].body]
+        return sum(self._length[h] * math.prod(times[o] for o in nest if h in loops[o].body) for h in nest)
 
 
-def iterations(flow: GuardedFlow, ranges: Ranges, header: str) -> float:
+def iteration_bound(flow: GuardedFlow, ranges: Ranges, header: str) -> float:
     """Return a bound on a loop's iterations, each time it is reached; infinity if there is none."""
     if flow.irreducible is not None:
         return math.inf
-    found = _euclid(flow, header)
+    bound = _euclid_bound(flow, header)
     for phi in flow.phis[header]:
         if phi.integer:
-            following = flow.incoming(phi, again=True)
-            found = min(found, _counted(ranges, phi, following), ranges.passes(phi) or math.inf)
-            found = found if found < math.inf else _halved(ranges, phi, following)
-    return found
+            back_edges = flow.incoming(phi, back_edges=True)
+            bound = min(bound, _monotonic_bound(ranges, phi, back_edges), ranges.counter_bound(phi) or math.inf)
+            bound = bound if bound < math.inf else _bisection_bound(ranges, phi, back_edges)
+    return bound
 
 
-def _euclid(flow: GuardedFlow, header: str) -> float:
+def _euclid_bound(flow: GuardedFlow, header: str) -> float:
     """Bound Euclid's loop, `a, b = b, a % b` until b is 0: two iterations at least halve b."""
     for b in flow.phis[header]:
-        given = {value for value, _ in flow.incoming(b, again=True)}
-        left = given.pop()
-        if given or left.op not in {"urem", "srem"} or _divisor(left) is not b:
+        next_values = {value for value, _ in flow.incoming(b, back_edges=True)}
+        remainder = next_values.pop()
+        if next_values or remainder.op not in {"urem", "srem"} or _divisor(remainder) is not b:
             continue
-        a = left.operands[0]
-        passed = flow.incoming(a, again=True) if a in flow.phis[header] else []
-        if passed and all(value is b for value, _ in passed) and _ends_at_zero(flow, header, {b, left}):
-            return 2.0 * left.bits
+        a = remainder.operands[0]
+        next_a = flow.incoming(a, back_edges=True) if a in flow.phis[header] else []
+        if next_a and all(value is b for value, _ in next_a) and _exits_at_zero(flow, header, {b, remainder}):
+            return 2.0 * remainder.bits
     return math.inf
 
 
-def _divisor(made: Scalar) -> Scalar:
+def _divisor(division: Scalar) -> Scalar:
     """Return the divisor, looking through the select that replaces 0 by 1."""
-    by = made.operands[1]
-    if by.op == "select" and by.operands[1].is_constant and by.operands[1].number == 1:
-        return by.operands[2]
-    return by
+    divisor = division.operands[1]
+    if divisor.op == "select" and divisor.operands[1].is_constant and divisor.operands[1].number == 1:
+        return divisor.operands[2]
+    return divisor
 
 
-def _ends_at_zero(flow: GuardedFlow, header: str, values: set[Scalar]) -> bool:
-    for label in flow.exiting(header):
+def _exits_at_zero(flow: GuardedFlow, header: str, values: set[Scalar]) -> bool:
+    for label in flow.exiting_blocks(header):
         branch = flow.branch(label)
         if branch is None or branch.flag.op != "icmp" or branch.flag.word not in {"==", "!="}:
             continue
@@ -107,38 +107,38 @@ def _ends_at_zero(flow: GuardedFlow, header: str, values: set[Scalar]) -> bool:
     return False
 
 
-def _counted(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
+def _monotonic_bound(ranges: Ranges, phi: Scalar, back_edges: Incoming) -> float:
     """Return how many values a monotonic counter can take without wrapping."""
-    most = 0.0
-    for value, label in following:
-        here = ranges.of(phi, label)
-        if here is None:
+    bound = 0.0
+    for value, label in back_edges:
+        current = ranges.of(phi, label)
+        if current is None:
             return math.inf
-        most = max(most, _steps(_bare(value), phi, here, ranges, label))
-    return most
+        bound = max(bound, _remaining_steps(_strip_conversions(value), phi, current, ranges, label))
+    return bound
 
 
-def _halved(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
+def _bisection_bound(ranges: Ranges, phi: Scalar, back_edges: Incoming) -> float:
     """Bound the iterations of a binary search."""
-    for value, label in following:
-        here = ranges.of(phi, label)
-        if here is None:
+    for value, label in back_edges:
+        current = ranges.of(phi, label)
+        if current is None:
             return math.inf
-        halves = [value]
-        while halves:
-            made = halves.pop()
-            if made.op == "select":
-                halves += made.operands[1:]
-            elif here.unsigned(phi.bits).low < _least_halved(ranges, made, phi, label):
+        worklist = [value]
+        while worklist:
+            next_value = worklist.pop()
+            if next_value.op == "select":
+                worklist += next_value.operands[1:]
+            elif current.unsigned(phi.bits).low < _halving_threshold(ranges, next_value, phi, label):
                 return math.inf
     return phi.bits + 1
 
 
-def _least_halved(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> float:
+def _halving_threshold(ranges: Ranges, next_value: Scalar, counter: Scalar, label: str) -> float:
     """Return the smallest counter from which a value is at most about half the counter; infinity if none."""
-    if _is_half(ranges, made, counter, label):
+    if _is_half(ranges, next_value, counter, label):
         return 1
-    total, modulus = ranges.asked(lambda: ranges.sum_of(made, label)), 1 << made.bits
+    total, modulus = ranges.within_budget(lambda: ranges.sum_of(next_value, label)), 1 << next_value.bits
     if total is None or len(total.terms) != 2 or total.terms.get(counter, 0) % modulus != 1:
         return math.inf
     half = next(v for v in total.terms if v is not counter)
@@ -149,43 +149,48 @@ def _least_halved(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> 
 
 def _is_half(ranges: Ranges, value: Scalar, counter: Scalar, label: str) -> bool:
     """Return whether a value is half of a counter, rounded down."""
-    by = {"lshr": 1, "udiv": 2}.get(value.op)
-    return by is not None and value.operands[0] is counter and ranges.of(value.operands[1], label) == (by, by)
+    amount = {"lshr": 1, "udiv": 2}.get(value.op)
+    return amount is not None and value.operands[0] is counter and ranges.of(
+        value.operands[1], label
+    ) == (amount, amount)  # fmt: skip
 
 
-def _bare(value: Scalar) -> Scalar:
+def _strip_conversions(value: Scalar) -> Scalar:
     """Return a value without its conversions."""
     while value.op in _CONVERSIONS:
         value = value.operands[0]
     return value
 
 
-def _steps(made: Scalar, counter: Scalar, here: Interval, ranges: Ranges, label: str) -> float:
+def _remaining_steps(next_value: Scalar, counter: Scalar, current: Interval, ranges: Ranges, label: str) -> float:
     """Bound the remaining iterations of a counter in a range, from the instruction that computes its next value."""
     bits = counter.bits
-    if made.op in _SCALED and _bare(made.operands[0]) is counter:
-        view, by = here.unsigned(bits), ranges.of(made.operands[1], label)
-        if by is None or view.low < 1 or by.low < _SCALED[made.op]:
+    if next_value.op in _SCALING and _strip_conversions(next_value.operands[0]) is counter:
+        view, amount = current.unsigned(bits), ranges.of(next_value.operands[1], label)
+        if amount is None or view.low < 1 or amount.low < _SCALING[next_value.op]:
             return math.inf
-        return bits if made.op != "shl" or (by.high < bits and view.high << by.high < 1 << bits) else math.inf
-    if made.op == "and" and counter in made.operands and _loses_a_bit(ranges, made, counter, label):
-        return bits if here.unsigned(bits).low >= 1 else math.inf
-    step = ranges.asked(lambda: ranges.added(made, counter, label))
-    return math.inf if step is None else _stepped(here, step.signed(bits), bits)
+        fits = next_value.op != "shl" or (amount.high < bits and view.high << amount.high < 1 << bits)
+        return bits if fits else math.inf
+    if next_value.op == "and" and _clears_lowest_bit(ranges, next_value, counter, label):
+        return bits if current.unsigned(bits).low >= 1 else math.inf
+    step = ranges.within_budget(lambda: ranges.addend(next_value, counter, label))
+    return math.inf if step is None else _steps_in_range(current, step.signed(bits), bits)
 
 
-def _loses_a_bit(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> bool:
+def _clears_lowest_bit(ranges: Ranges, next_value: Scalar, counter: Scalar, label: str) -> bool:
     """Return whether a value is `x & (x - 1)`: x without its lowest set bit."""
-    less = next((value for value in made.operands if value is not counter), counter)
-    step = ranges.asked(lambda: ranges.added(less, counter, label))
+    if counter not in next_value.operands:
+        return False
+    operand = next((value for value in next_value.operands if value is not counter), counter)
+    step = ranges.within_budget(lambda: ranges.addend(operand, counter, label))
     return step is not None and step.signed(counter.bits) == (-1, -1)
 
 
-def _stepped(here: Interval, step: Interval, bits: int) -> float:
+def _steps_in_range(current: Interval, step: Interval, bits: int) -> float:
     if step.low <= 0 <= step.high:
         return math.inf
     for view, low, high in (
-        (here.unsigned(bits), 0, (1 << bits) - 1), (here.signed(bits), -(1 << bits - 1), (1 << bits - 1) - 1),
+        (current.unsigned(bits), 0, (1 << bits) - 1), (current.signed(bits), -(1 << bits - 1), (1 << bits - 1) - 1),
     ):  # fmt: skip
         if low <= view.low + min(step.low, 0) and view.high + max(step.high, 0) <= high:
             return (view.high - view.low) // min(abs(step.low), abs(step.high)) + 1

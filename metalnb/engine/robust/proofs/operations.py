@@ -7,56 +7,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .intervals import Interval, whole
+from .intervals import Interval, full_range
 
-__all__ = ["ARITHMETIC", "LEAST", "OPPOSITE", "TURNED", "bounded", "may_hold"]
+__all__ = ["ARITHMETIC", "INVERSE", "MINIMA", "SWAPPED", "allowed_range", "may_hold"]
 
 Operation = Callable[[Interval, Interval, int], Interval]
 
 
-def _divided(a: Interval, b: Interval, bits: int) -> Interval:
+def _udiv(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
-    return Interval(a.low // b.high, a.high // b.low) if b.low else whole(bits)
+    return Interval(a.low // b.high, a.high // b.low) if b.low else full_range(bits)
 
 
-def _remainder(a: Interval, b: Interval, bits: int) -> Interval:
+def _urem(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
     if not b.low:
-        return whole(bits)
+        return full_range(bits)
     return a if a.high < b.low else Interval(0, min(a.high, b.high - 1))
 
 
-def _s_divided(a: Interval, b: Interval, bits: int) -> Interval:
+def _sdiv(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.signed(bits), b.signed(bits)
     if b.low <= 0:
-        return whole(bits)
+        return full_range(bits)
     if a.low >= 0:
         return Interval(a.low // b.high, a.high // b.low)
-    most = max(abs(a.low), abs(a.high)) // b.low
-    return Interval(-most, most)
+    limit = max(abs(a.low), abs(a.high)) // b.low
+    return Interval(-limit, limit)
 
 
-def _s_remainder(a: Interval, b: Interval, bits: int) -> Interval:
+def _srem(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.signed(bits), b.signed(bits)
     if b.low <= 0:
-        return whole(bits)
+        return full_range(bits)
     return Interval(0 if a.low >= 0 else 1 - b.high, min(b.high - 1, a.high) if a.low >= 0 else b.high - 1)
 
 
-def _shifted_left(a: Interval, b: Interval, bits: int) -> Interval:
+def _shl(a: Interval, b: Interval, bits: int) -> Interval:
     b = b.unsigned(bits)
-    return a.times(Interval(1 << b.low, 1 << b.high)) if b.high < bits else whole(bits)
+    return a.times(Interval(1 << b.low, 1 << b.high)) if b.high < bits else full_range(bits)
 
 
-def _shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
+def _lshr(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
-    return Interval(a.low >> b.high, a.high >> b.low) if b.high < bits else whole(bits)
+    return Interval(a.low >> b.high, a.high >> b.low) if b.high < bits else full_range(bits)
 
 
-def _s_shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
+def _ashr(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.signed(bits), b.unsigned(bits)
     if b.high >= bits:
-        return whole(bits)
+        return full_range(bits)
     corners = [x >> y for x in a for y in b]
     return Interval(min(corners), max(corners))
 
@@ -64,8 +64,8 @@ def _s_shifted_right(a: Interval, b: Interval, bits: int) -> Interval:
 def _and(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
     if b.low == b.high:
-        above = (1 << bits) - b.low
-        if above & above - 1 == 0 or a.low == a.high:  # the mask clears low bits only: the order is kept
+        clear_below = (1 << bits) - b.low
+        if clear_below & clear_below - 1 == 0 or a.low == a.high:  # the mask clears low bits only: the order is kept
             return Interval(a.low & b.low, a.high & b.low)
     return Interval(0, min(a.high, b.high))
 
@@ -74,8 +74,8 @@ def _or(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
     if a.low == a.high and b.low == b.high:
         return Interval(a.low | b.low, a.low | b.low)
-    most = (1 << max(a.high.bit_length(), b.high.bit_length())) - 1
-    return Interval(max(a.low, b.low), min(a.high + b.high, most))
+    limit = (1 << max(a.high.bit_length(), b.high.bit_length())) - 1
+    return Interval(max(a.low, b.low), min(a.high + b.high, limit))
 
 
 def _xor(a: Interval, b: Interval, bits: int) -> Interval:
@@ -85,52 +85,52 @@ def _xor(a: Interval, b: Interval, bits: int) -> Interval:
     return Interval(0, _or(a, b, bits).high)
 
 
-def _extreme(pick: Callable[[int, int], int], view: Callable[[Interval, int], Interval]) -> Operation:
-    def of(a: Interval, b: Interval, bits: int) -> Interval:
+def _min_or_max(pick: Callable[[int, int], int], view: Callable[[Interval, int], Interval]) -> Operation:
+    def apply(a: Interval, b: Interval, bits: int) -> Interval:
         a, b = view(a, bits), view(b, bits)
         return Interval(pick(a.low, b.low), pick(a.high, b.high))
 
-    return of
+    return apply
 
 
-def _absolute(a: Interval, _: Interval, bits: int) -> Interval:
+def _abs(a: Interval, _: Interval, bits: int) -> Interval:
     a = a.signed(bits)
     ends = sorted((abs(a.low), abs(a.high)))
     return Interval(0 if a.low <= 0 <= a.high else ends[0], ends[1])
 
 
-def _less_saturated(a: Interval, b: Interval, bits: int) -> Interval:
-    apart = a.unsigned(bits).minus(b.unsigned(bits))
-    return Interval(max(apart.low, 0), max(apart.high, 0))
+def _usub_sat(a: Interval, b: Interval, bits: int) -> Interval:
+    difference = a.unsigned(bits).minus(b.unsigned(bits))
+    return Interval(max(difference.low, 0), max(difference.high, 0))
 
 
-def _more_saturated(a: Interval, b: Interval, bits: int) -> Interval:
-    most, total = whole(bits).high, a.unsigned(bits).plus(b.unsigned(bits))
-    return Interval(min(total.low, most), min(total.high, most))
+def _uadd_sat(a: Interval, b: Interval, bits: int) -> Interval:
+    limit, total = full_range(bits).high, a.unsigned(bits).plus(b.unsigned(bits))
+    return Interval(min(total.low, limit), min(total.high, limit))
 
 
-def _counted(_: Interval, any_at_zero: Interval, bits: int) -> Interval:
-    return Interval(0, bits).fitted(bits) if any_at_zero == (0, 0) else whole(bits)
+def _count_zeros(_: Interval, any_at_zero: Interval, bits: int) -> Interval:
+    return Interval(0, bits).normalize(bits) if any_at_zero == (0, 0) else full_range(bits)
 
 
 ARITHMETIC: dict[str, Operation] = {
     "add": lambda a, b, _: a.plus(b), "sub": lambda a, b, _: a.minus(b), "mul": lambda a, b, _: a.times(b),
-    "udiv": _divided, "urem": _remainder, "sdiv": _s_divided, "srem": _s_remainder,
-    "shl": _shifted_left, "lshr": _shifted_right, "ashr": _s_shifted_right, "and": _and, "or": _or, "xor": _xor,
-    "umin": _extreme(min, Interval.unsigned), "umax": _extreme(max, Interval.unsigned),
-    "smin": _extreme(min, Interval.signed), "smax": _extreme(max, Interval.signed),
-    "abs": _absolute, "usub_sat": _less_saturated, "uadd_sat": _more_saturated,
-    "ctpop": lambda _, __, bits: Interval(0, bits).fitted(bits), "ctlz": _counted, "cttz": _counted,
+    "udiv": _udiv, "urem": _urem, "sdiv": _sdiv, "srem": _srem,
+    "shl": _shl, "lshr": _lshr, "ashr": _ashr, "and": _and, "or": _or, "xor": _xor,
+    "umin": _min_or_max(min, Interval.unsigned), "umax": _min_or_max(max, Interval.unsigned),
+    "smin": _min_or_max(min, Interval.signed), "smax": _min_or_max(max, Interval.signed),
+    "abs": _abs, "usub_sat": _usub_sat, "uadd_sat": _uadd_sat,
+    "ctpop": lambda _, __, bits: Interval(0, bits).normalize(bits), "ctlz": _count_zeros, "cttz": _count_zeros,
 }  # fmt: skip
-LEAST = {"umin": True, "smin": False}  # whether they compare as unsigned integers
+MINIMA = {"umin": True, "smin": False}  # whether they compare as unsigned integers
 
-OPPOSITE = {"==": "!=", "!=": "==", "u<": "u>=", "u>=": "u<", "u>": "u<=", "u<=": "u>",
+INVERSE = {"==": "!=", "!=": "==", "u<": "u>=", "u>=": "u<", "u>": "u<=", "u<=": "u>",
              "s<": "s>=", "s>=": "s<", "s>": "s<=", "s<=": "s>"}  # fmt: skip
-TURNED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "u<=",
+SWAPPED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "u<=",
            "s<": "s>", "s>": "s<", "s<=": "s>=", "s>=": "s<="}  # fmt: skip
 
 
-def bounded(relation: str, other: Interval, bits: int, now: Interval) -> Interval | None:
+def allowed_range(relation: str, other: Interval, bits: int, current: Interval) -> Interval | None:
     """Return the x for which a relation to some y of a range holds; None if there are none or no restriction.
 
     ``now`` is the known range of x, which an inequality narrows only at one of its ends.
@@ -138,7 +138,7 @@ def bounded(relation: str, other: Interval, bits: int, now: Interval) -> Interva
     if relation == "==":
         return other
     if relation == "!=":
-        return _other_than(other, now, bits)
+        return _exclude(other, current, bits)
     unsigned = relation[0] == "u"
     other = other.unsigned(bits) if unsigned else other.signed(bits)
     lowest = 0 if unsigned else -(1 << bits - 1)
@@ -151,26 +151,29 @@ def bounded(relation: str, other: Interval, bits: int, now: Interval) -> Interva
     return Interval(low, highest) if low <= highest else None
 
 
-def _other_than(other: Interval, now: Interval, bits: int) -> Interval | None:
+def _exclude(other: Interval, current: Interval, bits: int) -> Interval | None:
     if other.low != other.high:
         return None
-    for number in ((other.low - now.low) % (1 << bits) + now.low, now.high - (now.high - other.low) % (1 << bits)):
-        if now.low < now.high and number in now:
-            return Interval(now.low + (number == now.low), now.high - (number == now.high))
+    modulus = 1 << bits
+    first = (other.low - current.low) % modulus + current.low
+    last = current.high - (current.high - other.low) % modulus
+    for number in (first, last):
+        if current.low < current.high and number in current:
+            return Interval(current.low + (number == current.low), current.high - (number == current.high))
     if other.unsigned(bits) == (0, 0):
-        return Interval(1, (1 << bits) - 1)
+        return Interval(1, modulus - 1)
     return None
 
 
-def may_hold(relation: str, one: Interval, other: Interval, bits: int) -> bool:
+def may_hold(relation: str, left: Interval, right: Interval, bits: int) -> bool:
     """Return whether a relation may hold between some integers of two ranges."""
     if relation in {"==", "!="}:
-        if one.low == one.high and other.low == other.high:
-            return ((one.low - other.low) % (1 << bits) == 0) == (relation == "==")
+        if left.low == left.high and right.low == right.high:
+            return ((left.low - right.low) % (1 << bits) == 0) == (relation == "==")
         return True
-    known = bounded(relation, other, bits, one)
+    allowed = allowed_range(relation, right, bits, left)
     view = Interval.unsigned if relation[0] == "u" else Interval.signed
-    if known is None:  # no unsigned number is below 0
+    if allowed is None:  # no unsigned number is below 0
         return False
-    seen = view(one, bits)
-    return seen.low <= known.high and known.low <= seen.high
+    possible = view(left, bits)
+    return possible.low <= allowed.high and allowed.low <= possible.high

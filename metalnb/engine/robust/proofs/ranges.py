@@ -20,22 +20,23 @@ from ..memory_roots import Roots, ScalarPlace
 from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import Condition, GuardedFlow
 from .guarded_sums import GuardedSums
-from .intervals import Interval, whole
+from .intervals import Interval, full_range
 from .operations import ARITHMETIC
-from .walked_loops import AFTER
+from .walked_loops import AFTER_LOOP
 
 __all__ = ["Ranges"]
 
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
-_PLACES = 32  # the most offsets of a load from a table of scalars that are considered one by one
-_MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
-_EACH = 1500  # evaluations for one query
-_DEEP = 60  # nested evaluations, of up to ten calls each: Python allows a thousand, less the callers' own
+_MAX_OFFSETS = 32  # the most offsets of a load from a table of scalars that are considered one by one
+# Evaluations, six times what the library's kernels need; a kernel that needs more is checked instead.
+_MAX_EVALUATIONS = 4000
+_MAX_PER_QUERY = 1500  # evaluations for one query
+_MAX_DEPTH = 60  # nested evaluations, of up to ten calls each: Python allows a thousand, less the callers' own
 
 _Answer = TypeVar("_Answer")
 
 
-class _TooMuch(Exception):
+class _OutOfBudget(Exception):
     pass
 
 
@@ -44,200 +45,202 @@ class Ranges(GuardedSums):
 
     Attributes
     ----------
-    read : set of (int, int, int)
+    dependencies : set of (int, int, int)
         The scalars that the results depend on, besides the grid: argument, first byte and number of bytes.
     """
 
     def __init__(self, flow: GuardedFlow, roots: Roots, entry: EntryPoint, facts: LaunchFacts) -> None:
         super().__init__(flow)
         self._roots, self._entry, self._facts = roots, entry, facts
-        self._spoilt = False
-        self._open: set[tuple[Scalar, str]] = set()
+        self._is_corrupt = False
+        self._in_progress: set[tuple[Scalar, str]] = set()
         self._forms: dict[str, Callable[[Scalar, str], Interval]] = {
-            "zext": self._converted, "sext": self._converted, "trunc": self._converted, "select": self._selected,
-            "phi": self._merged, "call": self._called, "load": self._loaded,
+            **dict.fromkeys(_CONVERSIONS, self._conversion_range), "select": self._select_range,
+            "phi": self._phi_range, "call": self._call_range, "load": self._load_range,
         }  # fmt: skip
-        self._left, self._floor = _MOST, 0  # evaluations left, and the count at which the current query must stop
-        self.read: set[tuple[int, int, int]] = set()
+        # Evaluations left, and the count at which the current query must stop.
+        self._budget, self._floor = _MAX_EVALUATIONS, 0
+        self.dependencies: set[tuple[int, int, int]] = set()
 
     def of(self, value: Scalar, label: str) -> Interval | None:
         """Return the range of a value in a block; None if it takes too long to find."""
-        return self.asked(lambda: self._at(value, label))
+        return self.within_budget(lambda: self._range_at(value, label))
 
-    def known(self, value: Scalar, label: str) -> Interval:
+    def range_at(self, value: Scalar, label: str) -> Interval:
         """Return the range of a value, as a separate query."""
-        return self._at(value, label)
+        return self._range_at(value, label)
 
-    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+    def within_budget(self, query: Callable[[], _Answer]) -> _Answer | None:
         """Return the answer to a nested query; None if it takes too long to find."""
-        outer, self._floor = self._floor, self._floor or max(self._left - _EACH, 1)
+        outer, self._floor = self._floor, self._floor or max(self._budget - _MAX_PER_QUERY, 1)
         try:
-            return question()
-        except _TooMuch:
+            return query()
+        except _OutOfBudget:
             return None
         except RecursionError:  # it may have been raised while assumptions were undone
-            self._spoilt = True
+            self._is_corrupt = True
             return None
         finally:
             self._floor = outer
 
-    def _at(self, value: Scalar, label: str) -> Interval:
+    def _range_at(self, value: Scalar, label: str) -> Interval:
         if value.is_constant:
             return Interval(value.number, value.number)
         if not value.block:
             known = self._entry.parameter_range(value.word, self._facts) if value.op == "parameter" else None
-            return known or whole(value.bits)
-        if self._spoilt or len(self._open) > _DEEP:
-            raise _TooMuch
-        after = False
-        if not self._flow.current(value, label):
-            after = value.integer
+            return known or full_range(value.bits)
+        if self._is_corrupt or len(self._in_progress) > _MAX_DEPTH:
+            raise _OutOfBudget
+        after_loop = False
+        if not self._flow.is_current(value, label):
+            after_loop = value.integer
             label = value.block
-        key = value, AFTER if after else label
+        key = value, AFTER_LOOP if after_loop else label
         if key in self._memo:
-            known, used = self._memo[key]
-            self._frames[-1] |= used
+            known, inherited = self._memo[key]
+            self._frames[-1] |= inherited
             return known
-        if key in self._open and value not in self._assumed:
+        if key in self._in_progress and value not in self._assumptions:
             self._frames[-1].add(value)
-            return whole(value.bits)
-        for phi in self._flow.carried(value):  # first, since the values computed from it would recurse into it
-            if (phi, phi.block) not in self._memo and (phi, phi.block) not in self._open and phi not in self._assumed:
-                self._at(phi, phi.block)
-        self._left -= 1
-        if self._left < self._floor:
-            raise _TooMuch
-        entered = key not in self._open  # otherwise this would evaluate a consequence of an assumption about it
-        self._open.add(key)
+            return full_range(value.bits)
+        for phi in self._flow.loop_phis(value):  # first, since the values computed from it would recurse into it
+            phi_key = phi, phi.block
+            if phi_key not in self._memo and phi_key not in self._in_progress and phi not in self._assumptions:
+                self._range_at(phi, phi.block)
+        self._budget -= 1
+        if self._budget < self._floor:
+            raise _OutOfBudget
+        is_new = key not in self._in_progress  # otherwise this would evaluate a consequence of an assumption about it
+        self._in_progress.add(key)
         self._frames.append(set())
         try:
-            found = self._found(value, label, after=after)
+            result = self._evaluate(value, label, after_loop=after_loop)
         finally:
-            if entered:
-                self._open.discard(key)
-            mine = self._frames.pop()
-        if value not in self._assumed:
-            mine.discard(value)
-        self._frames[-1] |= mine
-        self._memo[key] = found, frozenset(mine)
-        self._added.append(key)
-        return found
+            if is_new:
+                self._in_progress.discard(key)
+            assumptions = self._frames.pop()
+        if value not in self._assumptions:
+            assumptions.discard(value)
+        self._frames[-1] |= assumptions
+        self._memo[key] = result, frozenset(assumptions)
+        self._memo_keys.append(key)
+        return result
 
-    def _found(self, value: Scalar, label: str, *, after: bool) -> Interval:
-        left = self._after(value) if after else None
-        if left is not None:
-            return left
+    def _evaluate(self, value: Scalar, label: str, *, after_loop: bool) -> Interval:
+        final = self._range_after_loop(value) if after_loop else None
+        if final is not None:
+            return final
         if value.op == "phi" and label != value.block:
-            found = self._at(value, value.block)
+            result = self._range_at(value, value.block)
         else:
-            found = self._made(value, label).fitted(value.bits)
+            result = self._operation_range(value, label).normalize(value.bits)
         if value.integer:
-            found = self._cut(value, found, label)
+            result = self._narrow_by_path(value, result, label)
             if value in self._strides:
-                found = self._strides[value].kept(found)
-        return found
+                result = self._strides[value].align(result)
+        return result
 
-    def taken(self, label: str, target: str) -> bool:
+    def may_take_edge(self, label: str, target: str) -> bool:
         """Return whether the edge from one block to another may be taken, judged by the known ranges."""
-        told = [*self._flow.conditions(label), *self._flow.tested(label, target)]
-        return self.asked(lambda: self._possible(told)) is not False
+        conditions = [*self._flow.conditions(label), *self._flow.edge_conditions(label, target)]
+        return self.within_budget(lambda: self._can_hold(conditions)) is not False
 
     @functools.cached_property
-    def reached(self) -> set[str]:
+    def reachable(self) -> set[str]:
         """The blocks that may be reached along edges that may be taken."""
-        ahead, seen = [self._flow.entry], {self._flow.entry}
-        while ahead:
-            block = ahead.pop()
-            new = [t for t in self._flow.successors[block] if t not in seen and self._leads(block, t)]
+        worklist, seen = [self._flow.entry], {self._flow.entry}
+        while worklist:
+            block = worklist.pop()
+            new = [t for t in self._flow.successors[block] if t not in seen and self._may_branch(block, t)]
             seen.update(new)
-            ahead += new
+            worklist += new
         return seen
 
-    def _leads(self, label: str, target: str) -> bool:
-        return self.asked(lambda: self._possible(self._flow.tested(label, target))) is not False
+    def _may_branch(self, label: str, target: str) -> bool:
+        return self.within_budget(lambda: self._can_hold(self._flow.edge_conditions(label, target))) is not False
 
     # ---- The range of each operation.
 
-    def _made(self, value: Scalar, label: str) -> Interval:
-        if value in self._assumed:
+    def _operation_range(self, value: Scalar, label: str) -> Interval:
+        if value in self._assumptions:
             self._frames[-1].add(value)
-            return self._assumed[value]
+            return self._assumptions[value]
         form = self._forms.get(value.op)
         if form is not None:
             return form(value, label)
         if value.op in ARITHMETIC and value.integer:
-            return self._computed(value, label)
-        return whole(value.bits)
+            return self._arithmetic_range(value, label)
+        return full_range(value.bits)
 
-    def _computed(self, value: Scalar, label: str) -> Interval:
-        bits, one, other = value.bits, value.operands[0], value.operands[-1]
-        a, b = self._at(one, label), self._at(other, label)
-        by = other.operands[1].number if other.op == "lshr" and other.operands[0] is one else bits
-        if value.op == "sub" and 0 < by < bits:  # a scalar that is not constant has number 0
+    def _arithmetic_range(self, value: Scalar, label: str) -> Interval:
+        bits, left, right = value.bits, value.operands[0], value.operands[-1]
+        a, b = self._range_at(left, label), self._range_at(right, label)
+        shift = right.operands[1].number if right.op == "lshr" and right.operands[0] is left else bits
+        if value.op == "sub" and 0 < shift < bits:  # a scalar that is not constant has number 0
             a = a.unsigned(bits)
-            return Interval(a.low - (a.low >> by), a.high - (a.high >> by))
+            return Interval(a.low - (a.low >> shift), a.high - (a.high >> shift))
         if value.op == "sub" and a.low < a.high and b.low < b.high:
-            return self.difference(one, other, label, unsigned=True)
-        return ARITHMETIC[value.op](a.fitted(bits), b.fitted(other.bits), bits)
+            return self.difference(left, right, label, unsigned=True)
+        return ARITHMETIC[value.op](a.normalize(bits), b.normalize(right.bits), bits)
 
-    def _converted(self, value: Scalar, label: str) -> Interval:
-        return _as(value, self._at(value.operands[0], label))
+    def _conversion_range(self, value: Scalar, label: str) -> Interval:
+        return _convert(value, self._range_at(value.operands[0], label))
 
-    def given(self, value: Scalar, condition: Condition, depth: int = 4) -> Interval:
+    def range_under(self, value: Scalar, condition: Condition, depth: int = 4) -> Interval:
         """Return the range of a value where a condition holds, in addition to those of the block that tests it."""
-        found, step = self._at(value, condition.label), self._step(value)
-        if depth and (step is not None or value.op in _CONVERSIONS) and self._flow.current(value, condition.label):
-            inner = self.given(value.operands[0], condition, depth - 1)
-            known = _as(value, inner) if step is None else inner.plus(Interval(step, step))
-            found = found.met(known.fitted(value.bits), value.bits)
-        return self._told(value, condition, found) if value.integer else found
+        result, step = self._range_at(value, condition.label), self._added_constant(value)
+        if depth and (step is not None or value.op in _CONVERSIONS) and self._flow.is_current(value, condition.label):
+            inner = self.range_under(value.operands[0], condition, depth - 1)
+            known = _convert(value, inner) if step is None else inner.plus(Interval(step, step))
+            result = result.intersect(known.normalize(value.bits), value.bits)
+        return self._narrow(value, condition, result) if value.integer else result
 
-    def _selected(self, value: Scalar, label: str) -> Interval:
+    def _select_range(self, value: Scalar, label: str) -> Interval:
         """Return the range of a select: each side under the condition that chooses it."""
         flag, yes, no = value.operands
         sides = ((yes, True), (no, False))
-        return self._hull([self.given(side, Condition(flag, truth, label)) for side, truth in sides], value.bits)
+        return self._hull([self.range_under(side, Condition(flag, truth, label)) for side, truth in sides], value.bits)
 
-    def _merged(self, value: Scalar, _: str) -> Interval:
+    def _phi_range(self, value: Scalar, _: str) -> Interval:
         if not value.integer or not value.operands:
-            return whole(value.bits)
+            return full_range(value.bits)
         if value.block in self._flow.loops:
-            return self._carried(value) if self._flow.irreducible is None else whole(value.bits)
-        return self._joined(list(zip(value.operands, value.labels, strict=True)), value.block)
+            return self._loop_phi_range(value) if self._flow.irreducible is None else full_range(value.bits)
+        return self._merge(list(zip(value.operands, value.labels, strict=True)), value.block)
 
-    def _called(self, value: Scalar, _: str) -> Interval:
-        made = value.made
-        if made is None or not value.integer:
-            return whole(value.bits)
-        known = self._entry.interval(made, (value.part * value.bits // 8, value.bits // 8), self._facts)
-        if known is None and self._entry.one_of_them(made) and not self._walking:
+    def _call_range(self, value: Scalar, _: str) -> Interval:
+        inst = value.inst
+        if inst is None or not value.integer:
+            return full_range(value.bits)
+        known = self._entry.result_range(inst, (value.part * value.bits // 8, value.bits // 8), self._facts)
+        if known is None and self._entry.returns_operand(inst) and not self._walk_depth:
             # In the call's block: conditions that this thread tests later do not constrain other threads.
-            return self._at(self._roots.values.of(made.operands[0]), value.block)
-        return known or whole(value.bits)
+            return self._range_at(self._roots.values.of(inst.operands[0]), value.block)
+        return known or full_range(value.bits)
 
-    def _loaded(self, value: Scalar, label: str) -> Interval:
-        known, made = self._called(value, label), value.made
-        if known != whole(value.bits) or made is None or not value.integer:
+    def _load_range(self, value: Scalar, label: str) -> Interval:
+        known, inst = self._call_range(value, label), value.inst
+        if known != full_range(value.bits) or inst is None or not value.integer:
             return known
-        place = self._roots.place_of(self._roots.values.of(made.pointer))
-        data = self._numbers(place)
+        place = self._roots.place_of(self._roots.values.of(inst.pointer))
+        data = self._contents(place)
         if data is None or value.bits % 8:
             return known
         number, content = data
         if isinstance(content, int):
             return known if place.terms else Interval(content, content)
-        size, found = value.bits // 8, []
-        for at in self._offsets(place, label):
-            first = at + value.part * size
+        size, elements = value.bits // 8, []
+        for offset in self._offsets(place, label):
+            first = offset + value.part * size
             if not 0 <= first <= len(content) - size:
                 return known
             if number >= 0:
-                self.read.add((number, first, size))
-            one = int.from_bytes(content[first : first + size], "little")
-            found.append(Interval(one, one))
-        return self._hull(found, value.bits) if found else known
+                self.dependencies.add((number, first, size))
+            element = int.from_bytes(content[first : first + size], "little")
+            elements.append(Interval(element, element))
+        return self._hull(elements, value.bits) if elements else known
 
-    def _numbers(self, place: ScalarPlace) -> tuple[int, bytes | bytearray | int] | None:
+    def _contents(self, place: ScalarPlace) -> tuple[int, bytes | bytearray | int] | None:
         """Return the contents of scalars or a constant table, with the argument's number; None for other memory."""
         root = self._roots.root_of(place.root)
         if root is None:
@@ -247,17 +250,17 @@ class Ranges(GuardedSums):
 
     def _offsets(self, place: ScalarPlace, label: str) -> list[int]:
         """Return the possible byte offsets of a load from its root; empty if there are too many."""
-        total = self.sum_to(place, label)
+        total = self.offset_sum(place, label)
         if total is None:
             return []
-        reach = self._range(total, label)
-        apart = math.gcd(*total.terms.values()) or 1
-        if reach.high - reach.low > _PLACES * apart:
+        reach = self._sum_range(total, label)
+        stride = math.gcd(*total.terms.values()) or 1
+        if reach.high - reach.low > _MAX_OFFSETS * stride:
             return []
-        return list(range(reach.low + (total.constant - reach.low) % apart, reach.high + 1, apart))
+        return list(range(reach.low + (total.constant - reach.low) % stride, reach.high + 1, stride))
 
 
-def _as(value: Scalar, found: Interval) -> Interval:
+def _convert(value: Scalar, interval: Interval) -> Interval:
     """Return the range of a conversion, given its operand's."""
     bits = value.operands[0].bits
-    return found if value.op == "trunc" else found.unsigned(bits) if value.op == "zext" else found.signed(bits)
+    return interval if value.op == "trunc" else interval.unsigned(bits) if value.op == "zext" else interval.signed(bits)

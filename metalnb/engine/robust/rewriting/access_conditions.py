@@ -24,7 +24,7 @@ class AccessCondition:
 
     Attributes
     ----------
-    holds : str
+    flag : str
         The name of an ``i1``.
     address : str
         The address, if that was compared.
@@ -32,7 +32,7 @@ class AccessCondition:
         The place whose index was compared, otherwise.
     """
 
-    holds: str
+    flag: str
     address: str
     place: PointerPlace | None
 
@@ -55,57 +55,58 @@ class ConditionWriter:
     ) -> None:  # fmt: skip
         self._definitions: dict[str, IRInstruction] = {}
         self._pointers = {parameter.text: parameter.type.text for parameter in function.parameters}
-        self.read(function)
+        self.add_definitions(function)
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
-    def read(self, function: IRFunction) -> None:
+    def add_definitions(self, function: IRFunction) -> None:
         """Read the function's values again after adding some."""
-        self._definitions |= {made.result: made for made in function if made.result}
-        self._pointers |= {made.result: made.type.text for made in function if made.type.kind == "pointer"}
+        self._definitions |= {inst.result: inst for inst in function if inst.result}
+        self._pointers |= {inst.result: inst.type.text for inst in function if inst.type.kind == "pointer"}
 
-    def condition(self, access: Access, names: Mapping[str, str]) -> AccessCondition:
+    def write_condition(self, access: Access, names: Mapping[str, str]) -> AccessCondition:
         """Write an access's condition in front of it; `names` maps values to their new names."""
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
-            address = self._code.number(access.type, names.get(access.pointer, access.pointer))
-            return AccessCondition(self._in_any(address, place, access.size), address, None)
+            address = self._code.pointer_as_integer(access.type, names.get(access.pointer, access.pointer))
+            return AccessCondition(self._write_any_root_test(address, place, access.size), address, None)
         terms = tuple((names.get(index, index), step) for index, step in place.terms)
-        here = PointerPlace(place.root, place.fixed, terms)
-        return AccessCondition(self.fits(here, access.size), "", here)
+        renamed = PointerPlace(place.root, place.fixed, terms)
+        return AccessCondition(self.write_fit_test(renamed, access.size), "", renamed)
 
-    def fits(self, place: PointerPlace, size: int) -> str:
+    def write_fit_test(self, place: PointerPlace, size: int) -> str:
         """Emit a test that an access stays inside its root, or inside one of its possible roots."""
         root = self._roots.root(place.root)
         if root is None:
-            start = self._code.number(self._pointers[place.root], place.root)
-            return self._in_any(self._code.op(f"add i64 {start}, {self.offset(place)}"), place, size)
+            start = self._code.pointer_as_integer(self._pointers[place.root], place.root)
+            return self._write_any_root_test(self._code.op(f"add i64 {start}, {self.write_offset(place)}"), place, size)
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
-            return self._index_fits(root, place, size)
-        return self.inside(root, self.offset(place), size)
+            return self._write_index_test(root, place, size)
+        return self.write_inside_test(root, self.write_offset(place), size)
 
-    def bounded(self, root: Root, place: PointerPlace, size: int, term: tuple[str, int]) -> str:
+    def write_bound_test(self, root: Root, place: PointerPlace, size: int, term: tuple[str, int]) -> str:
         """Emit a test under which an access is in bounds, at a place plus an index times its step.
 
         If the place without the index is out of bounds, the test fails.
         """
         op, (index, step) = self._code.op, term
         limit = self._limit(root, place.fixed + size, 1, _WIDE)
-        start = self.offset(PointerPlace(place.root, 0, place.terms))
-        many = op(f"select i1 {op(f'icmp ult i64 {start}, {limit}')}, i64 {op(f'sub i64 {limit}, {start}')}, i64 0")
+        start = self.write_offset(PointerPlace(place.root, 0, place.terms))
+        count = op(f"select i1 {op(f'icmp ult i64 {start}, {limit}')}, i64 {op(f'sub i64 {limit}, {start}')}, i64 0")
         if step > 1:
-            many = op(f"udiv i64 {op(f'add i64 {many}, {step - 1}')}, {step}")
-        return op(f"icmp ult i64 {self._long(index)}, {many}")
+            count = op(f"udiv i64 {op(f'add i64 {count}, {step - 1}')}, {step}")
+        return op(f"icmp ult i64 {self._widen_index(index)}, {count}")
 
-    def offset(self, place: PointerPlace) -> str:
+    def write_offset(self, place: PointerPlace) -> str:
         """Write the offset of a place from its root, in bytes."""
         total = str(place.fixed)
         for index, step in place.terms:
-            scaled = self._long(index) if step == 1 else self._code.op(f"mul i64 {self._long(index)}, {step}")
+            wide = self._widen_index(index)
+            scaled = wide if step == 1 else self._code.op(f"mul i64 {wide}, {step}")
             total = scaled if total == "0" else self._code.op(f"add i64 {scaled}, {total}")
         return total
 
-    def _index_fits(self, root: Root, place: PointerPlace, size: int) -> str:
+    def _write_index_test(self, root: Root, place: PointerPlace, size: int) -> str:
         """Compare a single index with the number of indices in bounds."""
         ((index, step),) = place.terms
         definition = self._definitions.get(index)
@@ -113,13 +114,13 @@ class ConditionWriter:
         # in 32 bits, it and its steps might wrap.
         unsigned = definition is not None and definition.opcode == "zext"
         steps, rest = (0, place.fixed) if unsigned else divmod(place.fixed, step)
-        short = "" if self._wide else self._short(index)  # half the work in vector code
-        element, bits = (short, _NARROW) if short else (self._long(index), _WIDE)
+        narrow = "" if self._wide else self._narrow_index(index)  # half the work in vector code
+        element, bits = (narrow, _NARROW) if narrow else (self._widen_index(index), _WIDE)
         if steps:
             element = self._code.op(f"add i{bits} {element}, {steps}")
         return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + size, step, bits)}")
 
-    def _short(self, index: str) -> str:
+    def _narrow_index(self, index: str) -> str:
         """Return the 32-bit integer that an index extends, or an empty string."""
         definition = self._definitions.get(index)
         kind = definition.type if definition else None
@@ -127,32 +128,32 @@ class ConditionWriter:
             index, kind = definition.operands[0].text, definition.operands[0].type
         return index if kind is not None and kind.bits == _NARROW and kind.kind == "integer" else ""
 
-    def _in_any(self, address: str, place: PointerPlace, size: int) -> str:
+    def _write_any_root_test(self, address: str, place: PointerPlace, size: int) -> str:
         """Compare an address with the bounds of each buffer it may be in."""
-        holds = "false"
+        flag = "false"
         for name in sorted(self._roots.sources(place.root)):
             root = self._roots.root(name)
             if root is None:
                 continue
-            inside = self._code.op(f"sub i64 {address}, {self._start.address(root)}")
-            here = self._code.op(f"icmp ult i64 {inside}, {self._limit(root, size, 1, _WIDE)}")
-            holds = here if holds == "false" else self._code.op(f"or i1 {holds}, {here}")
-        return holds
+            offset = self._code.op(f"sub i64 {address}, {self._start.address(root)}")
+            is_inside = self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
+            flag = is_inside if flag == "false" else self._code.op(f"or i1 {flag}, {is_inside}")
+        return flag
 
-    def inside(self, root: Root, offset: str, size: int) -> str:
+    def write_inside_test(self, root: Root, offset: str, size: int) -> str:
         """Emit a test that `size` bytes at a 64-bit offset are inside a root."""
         return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
 
-    def distance(self, root: Root, kind: str, pointer: str) -> str:
+    def write_distance(self, root: Root, kind: str, pointer: str) -> str:
         """Write the offset of a pointer from a root, in bytes."""
-        return self._code.op(f"sub i64 {self._code.number(kind, pointer)}, {self._start.address(root)}")
+        return self._code.op(f"sub i64 {self._code.pointer_as_integer(kind, pointer)}, {self._start.address(root)}")
 
-    def _limit(self, root: Root, need: int, step: int, bits: int) -> str:
+    def _limit(self, root: Root, extent: int, step: int, bits: int) -> str:
         if root.kind == "argument":
-            return self._start.limit(Limit(root.number, need, step), bits)
-        return str(Limit(0, need, step).count(root.size))
+            return self._start.limit(Limit(root.number, extent, step), bits)
+        return str(Limit(0, extent, step).count(root.size))
 
-    def _long(self, index: str) -> str:
+    def _widen_index(self, index: str) -> str:
         definition = self._definitions.get(index)
         kind = definition.type if definition else None
         if kind is None or kind.bits == _WIDE:

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from .written_code import WrittenCode
 
-__all__ = ["CheckTarget", "Started"]
+__all__ = ["CheckTarget", "EntryVariables"]
 
 
-class Started(Protocol):
+class EntryVariables(Protocol):
     """What the entry code of a checked function provides."""
 
     @property
@@ -17,7 +17,7 @@ class Started(Protocol):
         """The pointer to the records of faults."""
         ...
 
-    def variable(self, what: str) -> str:
+    def allocate(self, name: str) -> str:
         """Return a pointer to a variable of the thread, an ``i32`` that starts at 0."""
         ...
 
@@ -30,7 +30,7 @@ class CheckTarget(Protocol):
     """
 
     @property
-    def count(self) -> int:
+    def argument_count(self) -> int:
         """The kernel's own arguments."""
         ...
 
@@ -40,33 +40,33 @@ class CheckTarget(Protocol):
         ...
 
     @property
-    def two_loops(self) -> bool:
+    def has_loop_versions(self) -> bool:
         """Whether loops are written twice, with and without the checks that a test in front makes unnecessary."""
         ...
 
     @property
-    def loop_bounds(self) -> bool:
+    def has_loop_bounds(self) -> bool:
         """Whether an index is first compared with a bound that is computed before its loop."""
         ...
 
     @property
-    def declared(self) -> dict[str, str]:
+    def declarations(self) -> dict[str, str]:
         """Declarations, by name, of the functions that checks call and the module lacks."""
         ...
 
-    def argument(self, code: WrittenCode, number: int) -> str:
+    def write_argument(self, code: WrittenCode, number: int) -> str:
         """Write the code that loads an argument's address; return the pointer's name."""
         ...
 
-    def stopped(self, code: WrittenCode, start: Started) -> str:
+    def write_stop_test(self, code: WrittenCode, start: EntryVariables) -> str:
         """Emit a test whether loops must stop; return the name of an ``i1``."""
         ...
 
-    def every(self, code: WrittenCode, holds: str) -> str:
+    def write_all_test(self, code: WrittenCode, flag: str) -> str:
         """Write a test that holds only if a condition holds for all threads that run together."""
         ...
 
-    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault.
 
         Parameters

@@ -25,10 +25,10 @@ from .loop_bounds import LoopBounds
 from .loop_versions import Guarded, LoopVersions
 from .size_limits import Limit, WorkLimit
 from .start_code import StartCode
-from .stop_flags import put_flags
-from .written_code import WrittenCode, come_from, copied
+from .stop_flags import add_stop_flags
+from .written_code import WrittenCode, clone_function, replace_incoming
 
-__all__ = ["CheckedModule", "Checks", "checked"]
+__all__ = ["CheckedModule", "Checks", "insert_checks"]
 
 _UNDEFINED = frozenset({"undef", "poison"})
 _ZERO = {"float": "0.0", "pointer": "null", "integer": "0"}
@@ -40,24 +40,24 @@ class Checks:
 
     Attributes
     ----------
-    wrong : frozenset of int
+    accesses : frozenset of int
         The accesses, by their numbers.
-    stops : frozenset of str
+    loops : frozenset of str
         The loops that test the stop flag, by the labels of their headers.
     wide : bool
         Whether a buffer may have 2^31 bytes or more.
     """
 
-    wrong: frozenset[int] = frozenset()
-    stops: frozenset[str] = frozenset()
+    accesses: frozenset[int] = frozenset()
+    loops: frozenset[str] = frozenset()
     wide: bool = False
 
     def __len__(self) -> int:
-        return len(self.wrong) + len(self.stops)
+        return len(self.accesses) + len(self.loops)
 
     def covers(self, other: Checks) -> bool:
         """Return whether these checks include all of the others."""
-        return other.wrong <= self.wrong and other.stops <= self.stops and other.wide <= self.wide
+        return other.accesses <= self.accesses and other.loops <= self.loops and other.wide <= self.wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class CheckedModule:
     sites: tuple[int, ...] = ()
 
 
-def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckTarget) -> CheckedModule:
+def insert_checks(module: IRModule, analysis: Analysis, checks: Checks, target: CheckTarget) -> CheckedModule:
     """Return a kernel with these checks; `module` is not changed.
 
     Parameters
@@ -93,38 +93,38 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     """
     if not checks:
         return CheckedModule(module, checks)
-    function, twins = copied(analysis.roots.function)
-    _define(function)
+    function, clones = clone_function(analysis.roots.function)
+    _replace_undefined(function)
     start, code = StartCode(function, target), WrittenCode("check")
-    found = [access for access in analysis.accesses if access.number in checks.wrong]
+    accesses = [access for access in analysis.accesses if access.number in checks.accesses]
     guarded: Guarded = {}
-    for site, access in enumerate(found):
-        guarded.setdefault(id(twins[id(access.made)]), []).append((site, access))
-    flags = put_flags(function, analysis, checks.stops, start, code)
+    for site, access in enumerate(accesses):
+        guarded.setdefault(id(clones[id(access.inst)]), []).append((site, access))
+    flags = add_stop_flags(function, analysis, checks.loops, start, code)
     conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
-    loops = LoopVersions(function, analysis, found, conditions, start, code, target, flags)
-    if target.two_loops:
-        loops.put(guarded)
-    conditions.read(function)
-    versions = BlockVersions(function, analysis.roots, found)
-    bounds = LoopBounds(analysis) if target.loop_bounds else None
-    _Checks(function, start, code, conditions, target, versions, loops.names, bounds).put(guarded)
+    loops = LoopVersions(function, analysis, accesses, conditions, start, code, target, flags)
+    if target.has_loop_versions:
+        loops.write(guarded)
+    conditions.add_definitions(function)
+    versions = BlockVersions(function, analysis.roots, accesses)
+    bounds = LoopBounds(analysis) if target.has_loop_bounds else None
+    _Checks(function, start, code, conditions, target, versions, loops.names, bounds).insert(guarded)
     start.finish()
-    made = replace(
+    result = replace(
         module, functions={**module.functions, function.name: function},
-        declarations={**module.declarations, **target.declared},
+        declarations={**module.declarations, **target.declarations},
     )  # fmt: skip
-    return CheckedModule(made, checks, tuple(start.limits), tuple(access.number for access in found))
+    return CheckedModule(result, checks, tuple(start.limits), tuple(access.number for access in accesses))
 
 
-def _define(function: IRFunction) -> None:
+def _replace_undefined(function: IRFunction) -> None:
     """Replace undefined values in phis by 0, since a check and its access could see two different numbers."""
-    for made in function:
-        if made.opcode == "phi" and any(operand.text in _UNDEFINED for operand in made.operands):
-            made.operands = [
-                Operand(o.type, _zero(o.type)) if o.text in _UNDEFINED else o for o in made.operands
+    for inst in function:
+        if inst.opcode == "phi" and any(operand.text in _UNDEFINED for operand in inst.operands):
+            inst.operands = [
+                Operand(o.type, _zero(o.type)) if o.text in _UNDEFINED else o for o in inst.operands
             ]  # fmt: skip
-            come_from(made, {})
+            replace_incoming(inst, {})
 
 
 class _Checks:
@@ -137,112 +137,112 @@ class _Checks:
         self._function, self._start, self._code, self._conditions = function, start, code, conditions
         self._target, self._versions, self._names, self._bounds = target, versions, names, bounds
 
-    def put(self, guarded: Guarded) -> None:
+    def insert(self, guarded: Guarded) -> None:
         """Split the blocks at these accesses, by the ``id`` of their instructions."""
-        code, ends = self._code, {}
-        before, self._function.blocks = self._function.blocks, {}
-        for label, block in before.items():
-            code.block(self._function.blocks, label)
-            of_loop = self._names.get(label)
-            tests = None if of_loop else self._versions.tests(block, guarded)
+        code, last_labels = self._code, {}
+        originals, self._function.blocks = self._function.blocks, {}
+        for label, block in originals.items():
+            code.begin_block(self._function.blocks, label)
+            loop_names = self._names.get(label)
+            tests = None if loop_names else self._versions.shared_tests(block, guarded)
             if tests is not None:
                 self._write_versions(block, guarded, tests)
             else:
-                self._write(block, guarded, of_loop or {})
-            ends[label] = code.label
-        inner = set(self._function.blocks) - set(ends)
-        for made in self._function:
-            if made.opcode == "phi" and made.block not in inner:
-                come_from(made, ends)
+                self._write(block, guarded, loop_names or {})
+            last_labels[label] = code.label
+        inner = set(self._function.blocks) - set(last_labels)
+        for inst in self._function:
+            if inst.opcode == "phi" and inst.block not in inner:
+                replace_incoming(inst, last_labels)
 
     def _write(self, block: Sequence[IRInstruction], guarded: Guarded, names: Mapping[str, str]) -> None:
-        for made in block:
-            if id(made) in guarded:
-                self._guard(made, guarded[id(made)], names)
+        for inst in block:
+            if id(inst) in guarded:
+                self._guard(inst, guarded[id(inst)], names)
             else:
-                self._code.keep(made)
+                self._code.append(inst)
 
     def _write_versions(
         self, block: Sequence[IRInstruction], guarded: Guarded, tests: SharedTests,
     ) -> None:  # fmt: skip
         """Write a block twice: without checks, if all of these tests hold, and with them."""
         code, blocks, last = self._code, self._function.blocks, block[-1]
-        self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {}, {})
-        right, checked, end = code.name(), code.name(), code.name()
-        holds = "true"  # one branch for all tests; separate branches would need phis after each
-        for place, size in tests.stretches.values():
-            one = self._target.every(code, self._conditions.fits(place, size))
-            holds = one if holds == "true" else code.op(f"and i1 {holds}, {one}")
-        code.do(f"br i1 {holds}, label {right}, label {checked}")
-        code.block(blocks, right)
+        self._write([*(inst for inst in block if inst.opcode == "phi"), *tests.prefix], {}, {})
+        unchecked, checked, end = code.fresh_name(), code.fresh_name(), code.fresh_name()
+        flag = "true"  # one branch for all tests; separate branches would need phis after each
+        for place, size in tests.byte_ranges.values():
+            is_inside = self._target.write_all_test(code, self._conditions.write_fit_test(place, size))
+            flag = is_inside if flag == "true" else code.op(f"and i1 {flag}, {is_inside}")
+        code.do(f"br i1 {flag}, label {unchecked}, label {checked}")
+        code.begin_block(blocks, unchecked)
         plain_names, plain_end = self._version(tests.rest, {}), code.label
         code.do(f"br label {end}")
-        code.block(blocks, checked)
+        code.begin_block(blocks, checked)
         checked_names, checked_end = self._version(tests.rest, guarded), code.label
         code.do(f"br label {end}")
-        code.block(blocks, end)
-        for made in tests.rest:
-            if made.result and self._versions.leaves(made, last):
-                values = f"[ {plain_names[made.result]}, {plain_end} ], [ {checked_names[made.result]}, {checked_end} ]"
-                code.op(f"phi {made.type} {values}", made.result)
-        code.keep(last)
+        code.begin_block(blocks, end)
+        for inst in tests.rest:
+            if inst.result and self._versions.is_live_out(inst, last):
+                values = f"[ {plain_names[inst.result]}, {plain_end} ], [ {checked_names[inst.result]}, {checked_end} ]"
+                code.op(f"phi {inst.type} {values}", inst.result)
+        code.append(last)
 
     def _version(self, body: Sequence[IRInstruction], guarded: Guarded) -> dict[str, str]:
         """Duplicate a block's instructions; return the new names of its values."""
         names: dict[str, str] = {}
-        for made in body:
-            twin = self._code.again(made, names)
-            result = twin.result
-            if id(made) in guarded:
-                self._guard(twin, guarded[id(made)], names)
+        for inst in body:
+            clone = self._code.clone(inst, names)
+            result = clone.result
+            if id(inst) in guarded:
+                self._guard(clone, guarded[id(inst)], names)
             else:
-                self._code.keep(twin)
+                self._code.append(clone)
             if result:
-                names[made.result] = result
+                names[inst.result] = result
         return names
 
     def _guard(
-        self, made: IRInstruction, checks: Sequence[tuple[int, Access]], names: Mapping[str, str],
+        self, inst: IRInstruction, checks: Sequence[tuple[int, Access]], names: Mapping[str, str],
     ) -> None:  # fmt: skip
         """Write an access under its condition, with the value names of this version of a block or loop."""
         code, blocks = self._code, self._function.blocks
-        code.place = made.place
-        after, faults = code.name(), []
+        code.place = inst.place
+        after, faults = code.fresh_name(), []
         for site, access in checks:
-            inside, fault = code.name(), code.name()
-            self._leave_if_bounded(access, names, inside)
-            condition = self._conditions.condition(access, names)
-            code.check(condition.holds, inside, fault)
-            code.block(blocks, fault)
-            self._target.record(code, self._start.records, site, self._where(condition))
+            inside, fault = code.fresh_name(), code.fresh_name()
+            self._write_bound_branch(access, names, inside)
+            condition = self._conditions.write_condition(access, names)
+            code.write_check(condition.flag, inside, fault)
+            code.begin_block(blocks, fault)
+            self._target.write_record(code, self._start.records, site, self._write_fault_offset(condition))
             code.do(f"br label {after}")
             faults.append(fault)
-            code.block(blocks, inside)
-        result, made.result = made.result, made.result and code.name()
-        code.keep(made)
+            code.begin_block(blocks, inside)
+        result, inst.result = inst.result, inst.result and code.fresh_name()
+        code.append(inst)
         code.do(f"br label {after}")
-        code.block(blocks, after)
+        code.begin_block(blocks, after)
         if result:
-            zeros = "".join(f", [ {_zero(made.type)}, {fault} ]" for fault in faults)
-            code.op(f"phi {made.type} [ {made.result}, {inside} ]{zeros}", result)
+            zeros = "".join(f", [ {_zero(inst.type)}, {fault} ]" for fault in faults)
+            code.op(f"phi {inst.type} [ {inst.result}, {inside} ]{zeros}", result)
         code.place = ""
 
-    def _leave_if_bounded(self, access: Access, names: Mapping[str, str], inside: str) -> None:
+    def _write_bound_branch(self, access: Access, names: Mapping[str, str], inside: str) -> None:
         """Branch to the access if its index is below a bound that the loop does not change."""
-        found = self._bounds.split(access) if self._bounds else None
-        if found is None:
+        parts = self._bounds.split(access) if self._bounds else None
+        if parts is None:
             return
-        root, place, (index, step) = found
-        terms = tuple((names.get(term, term), by) for term, by in place.terms)
-        same = PointerPlace(place.root, place.fixed, terms)
-        exact = self._code.name()
-        holds = self._conditions.bounded(root, same, access.size, (names.get(index, index), step))
-        self._code.check(holds, inside, exact)
-        self._code.block(self._function.blocks, exact)
+        root, place, (index, step) = parts
+        terms = tuple((names.get(term, term), stride) for term, stride in place.terms)
+        fixed_place = PointerPlace(place.root, place.fixed, terms)
+        exact = self._code.fresh_name()
+        flag = self._conditions.write_bound_test(root, fixed_place, access.size, (names.get(index, index), step))
+        self._code.write_check(flag, inside, exact)
+        self._code.begin_block(self._function.blocks, exact)
 
-    def _where(self, condition: AccessCondition) -> str:
+    def _write_fault_offset(self, condition: AccessCondition) -> str:
         """Write the access's part of a fault record: the offset from its root, or its address."""
-        return condition.address if condition.place is None else self._conditions.offset(condition.place)
+        return condition.address if condition.place is None else self._conditions.write_offset(condition.place)
 
 
 def _zero(kind: IRType) -> str:

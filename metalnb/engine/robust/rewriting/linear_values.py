@@ -41,14 +41,14 @@ class Widening(NamedTuple):
         The extended start, of 64 bits.
     slope : int or str
         As that of a `Linear`.
-    low, many : int
+    low, modulus : int
         The range of the narrow type: its smallest value, and how many values it has.
     """
 
     start: str
     slope: Slope
     low: int
-    many: int
+    modulus: int
 
 
 class LinearValues:
@@ -81,22 +81,22 @@ class LinearValues:
 
     def of(self, operand: Operand) -> Linear | None:
         """Return an integer as a linear value; None if it is not one."""
-        made = self.inside.get(operand.text)
+        inst = self.inside.get(operand.text)
         if operand.type.kind != "integer":
             return None
-        if made is None:
-            known = operand.text.startswith("%") or _number(operand.text) is not None
-            return Linear(operand.text, 0, operand.type.bits) if known else None
+        if inst is None:
+            is_value = operand.text.startswith("%") or _number(operand.text) is not None
+            return Linear(operand.text, 0, operand.type.bits) if is_value else None
         if operand.text not in self._known:
             self._known[operand.text] = None  # stays if it depends on itself
-            found = self._found(made)
-            self._known[operand.text] = None if found is None or is_steep(found.slope) else found
+            linear = self._analyse(inst)
+            self._known[operand.text] = None if linear is None or is_steep(linear.slope) else linear
         return self._known[operand.text]
 
-    def wide(self, operand: Operand) -> Linear | None:
+    def sign_extended(self, operand: Operand) -> Linear | None:
         """Return an integer, sign-extended to 64 bits, as a linear value; None if it is not one."""
-        found = self.of(operand)
-        return found if found is None or found.bits == _WIDE else self._extended("sext", found, _WIDE)
+        linear = self.of(operand)
+        return linear if linear is None or linear.bits == _WIDE else self._extend("sext", linear, _WIDE)
 
     def sum(self, a: Slope, b: Slope) -> Slope:
         """Return the sum of two slopes."""
@@ -110,45 +110,45 @@ class LinearValues:
             return a * factor
         return a if factor == 1 else self._code.op(f"mul i64 {a}, {factor}")
 
-    def gentle(self, slope: Slope) -> str:
+    def write_slope_test(self, slope: Slope) -> str:
         """Return an ``i1`` that tests whether a slope is small enough for 2^31 iterations."""
         if isinstance(slope, int):
             return "false" if is_steep(slope) else "true"
         return self._code.op(f"icmp ult i64 {self._code.op(f'add i64 {slope}, {_STEEP - 1}')}, {2 * _STEEP - 1}")
 
-    def _found(self, made: IRInstruction) -> Linear | None:
-        if made.opcode == "phi":
-            return self._counter(made)
-        if made.opcode == "select":
-            return self._selected(made)
-        if made.opcode in {"zext", "sext", "trunc"}:
-            inner = self.of(made.operands[0])
-            return None if inner is None else self._extended(made.opcode, inner, made.type.bits)
-        if made.opcode not in {"add", "sub", "mul", "shl", "or"} or made.type.kind != "integer":
+    def _analyse(self, inst: IRInstruction) -> Linear | None:
+        if inst.opcode == "phi":
+            return self._counter(inst)
+        if inst.opcode == "select":
+            return self._select(inst)
+        if inst.opcode in {"zext", "sext", "trunc"}:
+            inner = self.of(inst.operands[0])
+            return None if inner is None else self._extend(inst.opcode, inner, inst.type.bits)
+        if inst.opcode not in {"add", "sub", "mul", "shl", "or"} or inst.type.kind != "integer":
             return None
-        a, b = (self.of(operand) for operand in made.operands)
-        return None if a is None or b is None else self._combined(made, a, b)
+        a, b = (self.of(operand) for operand in inst.operands)
+        return None if a is None or b is None else self._combine(inst, a, b)
 
     def _counter(self, phi: IRInstruction) -> Linear | None:
         """Return a phi of the header as a linear value, if each iteration adds a constant to it."""
         if phi.block != self.header:
             return None
-        start, following = self.carried(phi)
-        step = self.inside.get(following)
+        start, next_value = self.initial_and_next(phi)
+        step = self.inside.get(next_value)
         if step is None or step.opcode not in {"add", "sub"} or step.operands[0].text != phi.result:
             return None
-        by = _number(step.operands[1].text)
-        return None if by is None else Linear(start, by if step.opcode == "add" else -by, phi.type.bits)
+        amount = _number(step.operands[1].text)
+        return None if amount is None else Linear(start, amount if step.opcode == "add" else -amount, phi.type.bits)
 
-    def carried(self, phi: IRInstruction) -> tuple[str, str]:
+    def initial_and_next(self, phi: IRInstruction) -> tuple[str, str]:
         """Return a header phi's initial value and its next value; empty if there are several."""
-        before = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label not in self._labels}
-        following = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label in self._labels}
-        return (before.pop(), following.pop()) if len(before) == len(following) == 1 else ("", "")
+        initial = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label not in self._labels}
+        next_value = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label in self._labels}
+        return (initial.pop(), next_value.pop()) if len(initial) == len(next_value) == 1 else ("", "")
 
-    def _selected(self, made: IRInstruction) -> Linear | None:
+    def _select(self, inst: IRInstruction) -> Linear | None:
         """Return one of two linear values, chosen by a condition that is known before the loop."""
-        condition, *others = made.operands
+        condition, *others = inst.operands
         if condition.text in self.inside or condition.type.text != "i1":
             return None
         a, b = (self.of(operand) for operand in others)
@@ -159,18 +159,18 @@ class LinearValues:
             slope = self._code.op(f"select i1 {condition.text}, i64 {a.slope}, i64 {b.slope}")
         return Linear(start, slope, a.bits)
 
-    def _combined(self, made: IRInstruction, a: Linear, b: Linear) -> Linear | None:
+    def _combine(self, inst: IRInstruction, a: Linear, b: Linear) -> Linear | None:
         slope: Slope = 0
-        if made.opcode in {"add", "sub"} or (made.opcode == "or" and "disjoint" in made.flags):
-            slope = self.sum(a.slope, self.product(b.slope, -1 if made.opcode == "sub" else 1))
+        if inst.opcode in {"add", "sub"} or (inst.opcode == "or" and "disjoint" in inst.flags):
+            slope = self.sum(a.slope, self.product(b.slope, -1 if inst.opcode == "sub" else 1))
         elif a.slope or b.slope:
-            factor = _number(made.operands[1].text)
-            if factor is None or b.slope or made.opcode == "or":
+            factor = _number(inst.operands[1].text)
+            if factor is None or b.slope or inst.opcode == "or":
                 return None
-            slope = self.product(a.slope, 1 << factor if made.opcode == "shl" and 0 <= factor < _WIDE else factor)
-        return Linear(self._code.op(f"{made.opcode} i{a.bits} {a.start}, {b.start}"), slope, a.bits)
+            slope = self.product(a.slope, 1 << factor if inst.opcode == "shl" and 0 <= factor < _WIDE else factor)
+        return Linear(self._code.op(f"{inst.opcode} i{a.bits} {a.start}, {b.start}"), slope, a.bits)
 
-    def _extended(self, opcode: str, inner: Linear, bits: int) -> Linear | None:
+    def _extend(self, opcode: str, inner: Linear, bits: int) -> Linear | None:
         start = self._code.op(f"{opcode} i{inner.bits} {inner.start} to i{bits}")
         if opcode != "trunc" and inner.slope:
             if bits != _WIDE:

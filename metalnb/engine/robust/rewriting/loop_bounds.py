@@ -25,26 +25,26 @@ class LoopBounds:
 
     def __init__(self, analysis: Analysis) -> None:
         self._roots, self._flow = analysis.roots, analysis.flow
-        self._computed = functools.cache(self._values)
+        self._values_of = functools.cache(self._values)
 
     def split(self, access: Access) -> tuple[Root, PointerPlace, tuple[str, int]] | None:
         """Return an access's root, its place without the one index that its innermost loop changes, and that index.
 
         None if there is no loop, the root is unknown, or the loop changes no index, several, or the only one.
         """
-        place, label = self._roots.place(access.pointer), access.made.block
-        header = self._flow.inner.get(label) if self._flow.irreducible is None else None
+        place, label = self._roots.place(access.pointer), access.inst.block
+        header = self._flow.loop_of.get(label) if self._flow.irreducible is None else None
         root = self._roots.root(place.root)
         if header is None or place.fixed < 0 or root is None:
             return None
-        inside = self._computed(header)
-        varying = [term for term in place.terms if term[0] in inside]
+        loop_values = self._values_of(header)
+        varying = [term for term in place.terms if term[0] in loop_values]
         if len(varying) != 1 or len(place.terms) == 1 or varying[0][1] <= 0:
             return None
-        same = tuple(term for term in place.terms if term[0] not in inside)
-        return root, PointerPlace(place.root, place.fixed, same), varying[0]
+        fixed_terms = tuple(term for term in place.terms if term[0] not in loop_values)
+        return root, PointerPlace(place.root, place.fixed, fixed_terms), varying[0]
 
     def _values(self, header: str) -> frozenset[str]:
         """Return the values that are computed inside a loop."""
         body, blocks = self._flow.loops[header].body, self._flow.blocks
-        return frozenset(made.result for label in body for made in blocks[label] if made.result)
+        return frozenset(inst.result for label in body for inst in blocks[label] if inst.result)

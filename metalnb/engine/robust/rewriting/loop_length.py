@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction
-from ..proofs.operations import OPPOSITE, TURNED
+from ..proofs.operations import INVERSE, SWAPPED
 from .linear_values import Linear, LinearValues
 from .written_code import WrittenCode
 
-__all__ = ["LoopLength", "loop_length"]
+__all__ = ["LoopLength", "write_loop_length"]
 
-_LONGEST, _WIDE = 1 << 31, 64
+_MAX_ITERATIONS, _WIDE = 1 << 31, 64
 _RELATIONS = {"ne": "!=", "eq": "==", "ult": "u<", "ugt": "u>", "slt": "s<", "sgt": "s>", "ule": "u<=", "uge": "u>=",
               "sle": "s<=", "sge": "s>="}  # fmt: skip
 
@@ -34,7 +34,9 @@ class LoopLength(NamedTuple):
     conditions: list[str]
 
 
-def loop_length(test: IRInstruction, *, stays: bool, values: LinearValues, code: WrittenCode) -> LoopLength | None:
+def write_loop_length(
+    test: IRInstruction, *, continue_on: bool, values: LinearValues, code: WrittenCode,
+) -> LoopLength | None:  # fmt: skip
     """Emit code that computes how many iterations continue the loop; None if no counter determines it.
 
     Parameters
@@ -47,60 +49,63 @@ def loop_length(test: IRInstruction, *, stays: bool, values: LinearValues, code:
     code : WrittenCode
     """
     relation = _RELATIONS[test.word]
-    if not stays:
-        relation = OPPOSITE[relation]
-    one, other = (values.of(operand) for operand in test.operands)
-    if one is None or other is None:
+    if not continue_on:
+        relation = INVERSE[relation]
+    left, right = (values.of(operand) for operand in test.operands)
+    if left is None or right is None:
         return None
-    if other.slope:
-        one, other, relation = other, one, TURNED[relation]
-    by = one.slope
-    if other.slope or not by or isinstance(by, str):
+    if right.slope:
+        left, right, relation = right, left, SWAPPED[relation]
+    slope = left.slope
+    if right.slope or not slope or isinstance(slope, str):
         return None
     if relation == "!=":
-        return _until_equal(one, by, other.start, code)
-    ends = _UP if by > 0 else _DOWN
-    return _until_past(one, by, other.start, ends[relation], code) if relation in ends else None
+        return _write_equality_length(left, slope, right.start, code)
+    predicates = _UP if slope > 0 else _DOWN
+    predicate = predicates.get(relation)
+    return None if predicate is None else _write_inequality_length(left, slope, right.start, predicate, code)
 
 
-def _until_equal(counter: Linear, by: int, limit: str, code: WrittenCode) -> LoopLength | None:
+def _write_equality_length(counter: Linear, slope: int, limit: str, code: WrittenCode) -> LoopLength | None:
     """The loop ends when its counter is equal to a limit."""
-    kind, step = f"i{counter.bits}", abs(by)
+    kind, step = f"i{counter.bits}", abs(slope)
     if step & step - 1:
         return None
-    apart = _apart(counter, by, limit, code)
+    distance = _write_distance(counter, slope, limit, code)
     conditions = []
     if step > 1:
-        conditions.append(code.op(f"icmp eq {kind} {code.op(f'and {kind} {apart}, {step - 1}')}, 0"))
-        apart = code.op(f"lshr {kind} {apart}, {step.bit_length() - 1}")
-    return _counted(apart, counter.bits, conditions, code)
+        conditions.append(code.op(f"icmp eq {kind} {code.op(f'and {kind} {distance}, {step - 1}')}, 0"))
+        distance = code.op(f"lshr {kind} {distance}, {step.bit_length() - 1}")
+    return _bounded_length(distance, counter.bits, conditions, code)
 
 
-def _until_past(counter: Linear, by: int, limit: str, relation: str, code: WrittenCode) -> LoopLength | None:
+def _write_inequality_length(
+    counter: Linear, slope: int, limit: str, relation: str, code: WrittenCode,
+) -> LoopLength | None:  # fmt: skip
     """The loop ends when its counter is no longer on one side of a limit."""
-    kind, step, bits = f"i{counter.bits}", abs(by), counter.bits
-    if by < -1:
+    kind, step, bits = f"i{counter.bits}", abs(slope), counter.bits
+    if slope < -1:
         return None
-    conditions, equal = [], relation[1:] == "le"
-    if step + equal > 1:  # the counter must not wrap when it passes the limit
-        most = (1 << bits - 1 if relation[0] == "s" else 0) - step - equal
-        conditions.append(code.op(f"icmp {relation[0]}le {kind} {limit}, {most}"))
-    some = code.op(f"icmp {relation} {kind} {counter.start}, {limit}")
-    apart = _apart(counter, by, limit, code)
-    if not equal:
-        apart = code.op(f"sub {kind} {apart}, 1")
-    steps = apart if step == 1 else code.op(f"udiv {kind} {apart}, {step}")
+    conditions, is_inclusive = [], relation[1:] == "le"
+    if step + is_inclusive > 1:  # the counter must not wrap when it passes the limit
+        last_limit = (1 << bits - 1 if relation[0] == "s" else 0) - step - is_inclusive
+        conditions.append(code.op(f"icmp {relation[0]}le {kind} {limit}, {last_limit}"))
+    is_entered = code.op(f"icmp {relation} {kind} {counter.start}, {limit}")
+    distance = _write_distance(counter, slope, limit, code)
+    if not is_inclusive:
+        distance = code.op(f"sub {kind} {distance}, 1")
+    steps = distance if step == 1 else code.op(f"udiv {kind} {distance}, {step}")
     count = code.op(f"add {kind} {steps}, 1")
-    return _counted(code.op(f"select i1 {some}, {kind} {count}, {kind} 0"), bits, conditions, code)
+    return _bounded_length(code.op(f"select i1 {is_entered}, {kind} {count}, {kind} 0"), bits, conditions, code)
 
 
-def _apart(counter: Linear, by: int, limit: str, code: WrittenCode) -> str:
-    pair = (limit, counter.start) if by > 0 else (counter.start, limit)
+def _write_distance(counter: Linear, slope: int, limit: str, code: WrittenCode) -> str:
+    pair = (limit, counter.start) if slope > 0 else (counter.start, limit)
     return code.op(f"sub i{counter.bits} {pair[0]}, {pair[1]}")
 
 
-def _counted(count: str, bits: int, conditions: list[str], code: WrittenCode) -> LoopLength | None:
+def _bounded_length(count: str, bits: int, conditions: list[str], code: WrittenCode) -> LoopLength | None:
     if bits > _WIDE:
         return None
     wide = count if bits == _WIDE else code.op(f"zext i{bits} {count} to i64")
-    return LoopLength(wide, [*conditions, code.op(f"icmp ult i64 {wide}, {_LONGEST}")])
+    return LoopLength(wide, [*conditions, code.op(f"icmp ult i64 {wide}, {_MAX_ITERATIONS}")])

@@ -20,21 +20,21 @@ from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import PointerPlace, Root
 from .access_conditions import ConditionWriter
-from .block_versions import is_shared
+from .block_versions import may_be_collective
 from .check_target import CheckTarget
 from .linear_values import LinearValues, Slope, is_steep
-from .loop_length import LoopLength, loop_length
+from .loop_length import LoopLength, write_loop_length
 from .size_limits import WorkLimit
 from .start_code import StartCode
 from .stop_flags import Flag
-from .written_code import WrittenCode, come_from, lead
+from .written_code import WrittenCode, redirect, replace_incoming
 
 __all__ = ["Guarded", "LoopVersions"]
 
 _LOOP = re.compile(r", !llvm\.loop !\d+")
-_LONG = 1000  # instructions; a longer loop is not duplicated
-_SMALL = 100  # instructions
-_SHORT = 1 << 20  # instructions of all iterations, about a millisecond
+_MAX_LENGTH = 1000  # instructions; a longer loop is not duplicated
+_MAX_UNFLAGGED_LENGTH = 100  # instructions
+_SHORT_WORK = 1 << 20  # instructions of all iterations, about a millisecond
 _WIDE = 64
 
 Guarded = dict[int, list[tuple[int, Access]]]  # by the `id` of an instruction: numbers of its checks, its accesses
@@ -45,16 +45,16 @@ class _Loop(NamedTuple):
 
     Attributes
     ----------
-    header, before, exit, after : str
+    header, preheader, exiting, exit : str
         Its header; the only outside block that branches to it; the only exiting block; that block's target.
     labels : list of str
         The labels of its blocks.
     """
 
     header: str
-    before: str
+    preheader: str
+    exiting: str
     exit: str
-    after: str
     labels: list[str]
 
 
@@ -63,17 +63,17 @@ class _Tests(NamedTuple):
 
     Attributes
     ----------
-    saved : set of int
-        The numbers of the accesses that are in bounds if `holds`.
-    holds : str
+    covered : set of int
+        The numbers of the accesses that are in bounds if `flag` is true.
+    flag : str
         The name of an ``i1``.
-    short : str
+    is_short : str
         The name of an ``i1`` that says that the loop needs no stop flag; empty if that is not tested.
     """
 
-    saved: set[int]
-    holds: str
-    short: str
+    covered: set[int]
+    flag: str
+    is_short: str
 
 
 class _Version(NamedTuple):
@@ -83,18 +83,18 @@ class _Version(NamedTuple):
     ----------
     names : dict of str to str
         The new names of the loop's values and blocks.
-    without : set of int
+    unchecked : set of int
         The numbers of the accesses that are not checked.
-    flag : bool
+    has_stop_flag : bool
         Whether it keeps the stop flag.
-    fastest : bool
+    keeps_metadata : bool
         Whether it keeps the loop's metadata, which several loops cannot share.
     """
 
     names: dict[str, str]
-    without: set[int]
-    flag: bool
-    fastest: bool
+    unchecked: set[int]
+    has_stop_flag: bool
+    keeps_metadata: bool
 
 
 @dataclass(slots=True)
@@ -154,102 +154,102 @@ class LoopVersions:
     flags: Mapping[str, Flag]
     names: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def put(self, guarded: Guarded) -> None:
+    def write(self, guarded: Guarded) -> None:
         """Write the versions, and add the checks of their accesses to `guarded`."""
         flow = self.analysis.flow
         for header in sorted(flow.loops) if flow.irreducible is None else ():
-            loop = self._loop(header)
+            loop = self._find_loop(header)
             if loop is not None:
-                self._put(loop, guarded)
+                self._write_loop(loop, guarded)
 
     # ---- Finding loops.
 
-    def _loop(self, header: str) -> _Loop | None:
+    def _find_loop(self, header: str) -> _Loop | None:
         """Return a loop if it has checked accesses, one entry, one exit, and no inner loop; else None."""
         flow, blocks = self.analysis.flow, self.function.blocks
-        body, leaves = flow.loops[header].body, flow.way_out(header)
-        if leaves is None or not any(a.made.block in body for a in self.checked):
+        body, exiting = flow.loops[header].body, flow.exiting_block(header)
+        if exiting is None or not any(a.inst.block in body for a in self.checked):
             return None
-        if any(flow.inner[label] != header for label in body) or not body <= set(blocks):
+        if any(flow.loop_of[label] != header for label in body) or not body <= set(blocks):
             return None
-        before = [label for label, block in blocks.items() if label not in body and header in block[-1].targets]
-        after = next(target for target in blocks[leaves][-1].targets if target not in body)  # or another loop's test
-        many = sum(len(blocks[label]) for label in body)
-        if len(before) != 1 or before[0] == after or many > _LONG:
+        preheaders = [label for label, block in blocks.items() if label not in body and header in block[-1].targets]
+        exit = next(target for target in blocks[exiting][-1].targets if target not in body)  # or another loop's test
+        count = sum(len(blocks[label]) for label in body)
+        if len(preheaders) != 1 or preheaders[0] == exit or count > _MAX_LENGTH:
             return None
-        if any(made.opcode == "alloca" or is_shared(made) for label in body for made in blocks[label]):
+        if any(inst.opcode == "alloca" or may_be_collective(inst) for label in body for inst in blocks[label]):
             return None
-        return _Loop(header, before[0], leaves, after, [label for label in blocks if label in body])
+        return _Loop(header, preheaders[0], exiting, exit, [label for label in blocks if label in body])
 
     # ---- Writing the tests.
 
-    def _put(self, loop: _Loop, guarded: Guarded) -> None:
-        made: dict[str, list[IRInstruction]] = {}
-        gate = self.code.name()
-        self.code.block(made, gate)
-        tests = self._tests(loop)
+    def _write_loop(self, loop: _Loop, guarded: Guarded) -> None:
+        gate_blocks: dict[str, list[IRInstruction]] = {}
+        gate = self.code.fresh_name()
+        self.code.begin_block(gate_blocks, gate)
+        tests = self._write_tests(loop)
         if tests is None:
             return
-        self.function.blocks |= made
-        self._write(loop, gate, tests, guarded)
+        self.function.blocks |= gate_blocks
+        self._write_versions(loop, gate, tests, guarded)
 
-    def _tests(self, loop: _Loop) -> _Tests | None:
+    def _write_tests(self, loop: _Loop) -> _Tests | None:
         """Write the tests; return None if they would cover no access."""
-        was, code = self.analysis.roots.function, self.code
-        inside = {made.result: made for label in loop.labels for made in was.blocks[label] if made.result}
+        original, code = self.analysis.roots.function, self.code
+        inside = {inst.result: inst for label in loop.labels for inst in original.blocks[label] if inst.result}
         values = LinearValues(inside, loop.header, loop.labels, code)
-        branch = was.blocks[loop.exit][-1]
+        branch = original.blocks[loop.exiting][-1]
         test = inside.get(branch.operands[0].text)
         if test is None or test.opcode != "icmp":
             return None
-        length = loop_length(test, stays=branch.targets[0] in loop.labels, values=values, code=code)
+        length = write_loop_length(test, continue_on=branch.targets[0] in loop.labels, values=values, code=code)
         if length is None:
             return None
-        following = next(target for target in branch.targets if target in loop.labels)
+        next_label = next(target for target in branch.targets if target in loop.labels)
         lines: dict[object, tuple[bool, _Line]] = {}
-        saved = set[int]()
-        for access in (a for a in self.checked if a.made.block in loop.labels):
+        covered = set[int]()
+        for access in (a for a in self.checked if a.inst.block in loop.labels):
             place = self.analysis.roots.place(access.pointer)
-            late = self._is_after(access.made.block, loop.exit, following)
-            key = place.root, place.terms, late
+            is_guarded = self._is_guarded(access.inst.block, loop.exiting, next_label)
+            key = place.root, place.terms, is_guarded
             known = lines.get(key)
-            line = known[1] if known else self._line(place, values)
+            line = known[1] if known else self._find_line(place, values)
             if line is None:
                 continue
             line.first, line.end = min(line.first, place.fixed), max(line.end, place.fixed + access.size)
-            lines[key] = late, line
-            saved.add(access.number)
-        if not saved:
+            lines[key] = is_guarded, line
+            covered.add(access.number)
+        if not covered:
             return None
-        holds = self._condition(length, values, list(lines.values()))
-        return _Tests(saved, holds, self._short(loop, length))
+        flag = self._write_condition(length, values, list(lines.values()))
+        return _Tests(covered, flag, self._write_length_test(loop, length))
 
-    def _short(self, loop: _Loop, length: LoopLength) -> str:
+    def _write_length_test(self, loop: _Loop, length: LoopLength) -> str:
         """Emit a test that a small loop with a stop flag is short, provided its computed length is right."""
-        many = sum(len(self.function.blocks[label]) for label in loop.labels)
-        if loop.header not in self.flags or many > _SMALL:
+        count = sum(len(self.function.blocks[label]) for label in loop.labels)
+        if loop.header not in self.flags or count > _MAX_UNFLAGGED_LENGTH:
             return ""
-        limit = self.start.limit(WorkLimit(_SHORT, self.analysis.entry.pace.after), _WIDE)
-        work = self.code.op(f"mul i64 {length.iterations}, {many}")
-        return self.target.every(self.code, self.code.op(f"icmp ult i64 {work}, {limit}"))
+        limit = self.start.limit(WorkLimit(_SHORT_WORK, self.analysis.entry.loop_budget.after_stop), _WIDE)
+        work = self.code.op(f"mul i64 {length.iterations}, {count}")
+        return self.target.write_all_test(self.code, self.code.op(f"icmp ult i64 {work}, {limit}"))
 
-    def _is_after(self, label: str, leaves: str, following: str) -> bool:
+    def _is_guarded(self, label: str, exiting: str, next_label: str) -> bool:
         """Return whether a block is reached only after the loop's test has passed."""
         flow = self.analysis.flow
-        return flow.predecessors[following] == [leaves] and flow.dominates(following, label)
+        return flow.predecessors[next_label] == [exiting] and flow.dominates(next_label, label)
 
-    def _line(self, place: PointerPlace, values: LinearValues) -> _Line | None:
+    def _find_line(self, place: PointerPlace, values: LinearValues) -> _Line | None:
         roots = self.analysis.roots
         root, start = roots.root(place.root), "0"
         slope: Slope = 0
         if root is None:
-            found = self._pointer(place.root, values)
-            if found is None:
+            linear = self._linear_pointer(place.root, values)
+            if linear is None:
                 return None
-            root, start, slope = found
+            root, start, slope = linear
         for name, step in place.terms:
             operand = self._integer(name)
-            index = values.wide(operand) if operand is not None else None
+            index = values.sign_extended(operand) if operand is not None else None
             if index is None:
                 return None
             scaled = self.code.op(f"mul i64 {index.start}, {step}")
@@ -257,7 +257,7 @@ class LoopVersions:
             slope = values.sum(slope, values.product(index.slope, step))
         return None if is_steep(slope) else _Line(root, start, slope, place.fixed, place.fixed)
 
-    def _pointer(self, name: str, values: LinearValues) -> tuple[Root, str, Slope] | None:
+    def _linear_pointer(self, name: str, values: LinearValues) -> tuple[Root, str, Slope] | None:
         """Return a pointer's root, its first offset, and its increment per iteration; None if any is unknown."""
         roots = self.analysis.roots
         sources, phi = roots.sources(name), values.inside.get(name)
@@ -267,117 +267,118 @@ class LoopVersions:
         if phi is None:
             kind = self._types.get(name)
             known = kind is not None and kind.kind == "pointer"
-            return (root, self.conditions.distance(root, str(kind), name), 0) if known else None
+            return (root, self.conditions.write_distance(root, str(kind), name), 0) if known else None
         if phi.opcode != "phi" or phi.block != values.header or phi.type.kind != "pointer":
             return None
-        start, following = values.carried(phi)
-        if not start.startswith("%") or not following.startswith("%"):
+        start, next_value = values.initial_and_next(phi)
+        if not start.startswith("%") or not next_value.startswith("%"):
             return None
-        step = roots.place(following)
+        step = roots.place(next_value)
         slope: Slope = step.fixed
-        for index, by in step.terms:
+        for index, stride in step.terms:
             operand = self._integer(index)
             if operand is None or operand.text in values.inside:
                 return None
             wide = operand.text if operand.type.bits == _WIDE else self.code.op(f"sext {operand} to i64")
-            slope = values.sum(slope, values.product(wide, by))
-        return (root, self.conditions.distance(root, phi.type.text, start), slope) if step.root == name else None
+            slope = values.sum(slope, values.product(wide, stride))
+        return (root, self.conditions.write_distance(root, phi.type.text, start), slope) if step.root == name else None
 
-    def _condition(self, length: LoopLength, values: LinearValues, lines: Sequence[tuple[bool, _Line]]) -> str:
+    def _write_condition(self, length: LoopLength, values: LinearValues, lines: Sequence[tuple[bool, _Line]]) -> str:
         """Write a condition under which these accesses are in bounds in every iteration."""
         op, count = self.code.op, length.iterations
-        found = [*length.conditions]
+        conditions = [*length.conditions]
         for widening in values.widenings:
-            found.append(values.gentle(widening.slope))
+            conditions.append(values.write_slope_test(widening.slope))
             last = op(f"add i64 {widening.start}, {op(f'mul i64 {count}, {widening.slope}')}")
-            found.append(op(f"icmp ult i64 {op(f'sub i64 {last}, {widening.low}')}, {widening.many}"))
-        if any(late for late, _ in lines):
-            found.append(op(f"icmp ne i64 {count}, 0"))
-        for late, line in lines:
+            conditions.append(op(f"icmp ult i64 {op(f'sub i64 {last}, {widening.low}')}, {widening.modulus}"))
+        if any(is_guarded for is_guarded, _ in lines):
+            conditions.append(op(f"icmp ne i64 {count}, 0"))
+        for is_guarded, line in lines:
             size = line.end - line.first
             first = op(f"add i64 {line.start}, {line.first}")
-            found.append(self.conditions.inside(line.root, first, size))
+            conditions.append(self.conditions.write_inside_test(line.root, first, size))
             if line.slope == 0:
                 continue
-            found.append(values.gentle(line.slope))
-            times = op(f"sub i64 {count}, 1") if late else count
+            conditions.append(values.write_slope_test(line.slope))
+            times = op(f"sub i64 {count}, 1") if is_guarded else count
             last = op(f"add i64 {first}, {op(f'mul i64 {times}, {line.slope}')}")
-            found.append(self.conditions.inside(line.root, last, size))
-        found = [one for one in found if one != "true"]
-        holds = found[0]
-        for one in found[1:]:
-            holds = op(f"and i1 {holds}, {one}")
-        return self.target.every(self.code, holds)
+            conditions.append(self.conditions.write_inside_test(line.root, last, size))
+        conditions = [condition for condition in conditions if condition != "true"]
+        flag = conditions[0]
+        for condition in conditions[1:]:
+            flag = op(f"and i1 {flag}, {condition}")
+        return self.target.write_all_test(self.code, flag)
 
     # ---- Writing the versions.
 
-    def _write(self, loop: _Loop, gate: str, tests: _Tests, guarded: Guarded) -> None:
+    def _write_versions(self, loop: _Loop, gate: str, tests: _Tests, guarded: Guarded) -> None:
         code, blocks = self.code, self.function.blocks
-        leaves, done = self._needed_after(loop), code.name()
+        live_out, exit_label = self._live_out(loop), code.fresh_name()
         originals = {label: blocks.pop(label) for label in loop.labels}
         versions = [
-            _Version({}, set(), flag=True, fastest=False),
-            _Version({}, tests.saved, flag=True, fastest=not tests.short),
-            *([_Version({}, tests.saved, flag=False, fastest=True)] if tests.short else []),
+            _Version({}, set(), has_stop_flag=True, keeps_metadata=False),
+            _Version({}, tests.covered, has_stop_flag=True, keeps_metadata=not tests.is_short),
+            *([_Version({}, tests.covered, has_stop_flag=False, keeps_metadata=True)] if tests.is_short else []),
         ]
         for version in versions:
-            version.names.update((label, code.name()) for label in loop.labels)
+            version.names.update((label, code.fresh_name()) for label in loop.labels)
         checked, plain, *fast = (version.names[loop.header] for version in versions)
-        choice = code.name() if fast else gate
-        code.do(f"br i1 {tests.holds}, label {choice if fast else plain}, label {checked}")
+        choice = code.fresh_name() if fast else gate
+        code.do(f"br i1 {tests.flag}, label {choice if fast else plain}, label {checked}")
         if fast:
-            code.block(blocks, choice)
-            code.do(f"br i1 {tests.short}, label {fast[0]}, label {plain}")
+            code.begin_block(blocks, choice)
+            code.do(f"br i1 {tests.is_short}, label {fast[0]}, label {plain}")
         for version in versions:
-            self._write_version(loop, version, originals, choice if version.without else gate, done, guarded)
-        code.block(blocks, done)
-        for made in (made for block in originals.values() for made in block if made.result in leaves):
-            values = ", ".join(f"[ {v.names[made.result]}, {v.names[loop.exit]} ]" for v in versions)
-            code.op(f"phi {made.type} {values}", made.result)
-        code.do(f"br label {loop.after}")
-        lead(blocks[loop.before][-1], loop.header, gate)
-        for made in blocks[loop.after]:
-            if made.opcode == "phi":
-                come_from(made, {loop.exit: done})
+            self._write_version(loop, version, originals, choice if version.unchecked else gate, exit_label, guarded)
+        code.begin_block(blocks, exit_label)
+        for inst in (inst for block in originals.values() for inst in block if inst.result in live_out):
+            values = ", ".join(f"[ {v.names[inst.result]}, {v.names[loop.exiting]} ]" for v in versions)
+            code.op(f"phi {inst.type} {values}", inst.result)
+        code.do(f"br label {loop.exit}")
+        redirect(blocks[loop.preheader][-1], loop.header, gate)
+        for inst in blocks[loop.exit]:
+            if inst.opcode == "phi":
+                replace_incoming(inst, {loop.exiting: exit_label})
 
     def _write_version(
-        self, loop: _Loop, version: _Version, originals: Mapping[str, list[IRInstruction]], before: str, after: str,
-        guarded: Guarded,
+        self, loop: _Loop, version: _Version, originals: Mapping[str, list[IRInstruction]], preheader: str,
+        exit_label: str, guarded: Guarded,
     ) -> None:  # fmt: skip
         code, names = self.code, version.names
-        names |= {made.result: code.name() for block in originals.values() for made in block if made.result}
-        renamed = {**names, loop.before: before, loop.after: after}
-        flag = None if version.flag else self.flags[loop.header]
+        names |= {inst.result: code.fresh_name() for block in originals.values() for inst in block if inst.result}
+        renamed = {**names, loop.preheader: preheader, loop.exit: exit_label}
+        flag = None if version.has_stop_flag else self.flags[loop.header]
         for label, block in originals.items():
             self.names[names[label]] = names
-            code.block(self.function.blocks, names[label])
-            kept = [made for made in block if flag is None or id(made) not in flag.added]
-            for made in kept if len(kept) == len(block) or flag is None else [*kept, flag.branch]:
-                twin = code.again(made, renamed)
-                if not version.fastest:
-                    twin.metadata = _LOOP.sub("", twin.metadata)
-                code.keep(twin)
-                checks = [pair for pair in guarded.get(id(made), ()) if pair[1].number not in version.without]
+            code.begin_block(self.function.blocks, names[label])
+            kept = [inst for inst in block if flag is None or id(inst) not in flag.instructions]
+            for inst in kept if len(kept) == len(block) or flag is None else [*kept, flag.branch]:
+                clone = code.clone(inst, renamed)
+                if not version.keeps_metadata:
+                    clone.metadata = _LOOP.sub("", clone.metadata)
+                code.append(clone)
+                checks = [pair for pair in guarded.get(id(inst), ()) if pair[1].number not in version.unchecked]
                 if checks:
-                    guarded[id(twin)] = checks
+                    guarded[id(clone)] = checks
 
-    def _needed_after(self, loop: _Loop) -> set[str]:
+    def _live_out(self, loop: _Loop) -> set[str]:
         """Return the names of the values that other blocks and their checks use."""
-        found = set[str]()
+        names = set[str]()
         for label, block in self.function.blocks.items():
             if label not in loop.labels:
-                for made in block:
-                    found.update(made.names)
+                for inst in block:
+                    names.update(inst.used_names)
         for access in self.checked:
-            if access.made.block not in loop.labels:
+            if access.inst.block not in loop.labels:
                 place = self.analysis.roots.place(access.pointer)
-                found.update((place.root, *(name for name, _ in place.terms)))
-        return found
+                names.update((place.root, *(name for name, _ in place.terms)))
+        return names
 
     @functools.cached_property
     def _types(self) -> dict[str, IRType]:
-        was = self.analysis.roots.function
-        return {made.result: made.type for made in was if made.result} | {p.text: p.type for p in was.parameters}
+        original = self.analysis.roots.function
+        results = {inst.result: inst.type for inst in original if inst.result}
+        return results | {parameter.text: parameter.type for parameter in original.parameters}
 
     def _integer(self, name: str) -> Operand | None:
         kind = self._types.get(name)

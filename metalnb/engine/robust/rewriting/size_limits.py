@@ -16,19 +16,19 @@ class Limit(NamedTuple):
     ----------
     number : int
         The number of the argument.
-    need : int
+    extent : int
         Bytes that the access needs at index 0, from the argument's start.
     step : int
         Bytes between consecutive indices.
     """
 
     number: int
-    need: int
+    extent: int
     step: int
 
     def count(self, size: int) -> int:
         """Return how many indices are in bounds for an argument of `size` bytes."""
-        return (size - self.need) // self.step + 1 if size >= self.need else 0
+        return (size - self.extent) // self.step + 1 if size >= self.extent else 0
 
 
 class WorkLimit(NamedTuple):
@@ -36,18 +36,18 @@ class WorkLimit(NamedTuple):
 
     Attributes
     ----------
-    alone : int
+    per_thread : int
         Of one thread.
-    together : int
+    total : int
         Of all threads.
     """
 
-    alone: int
-    together: int
+    per_thread: int
+    total: int
 
     def count(self, threads: int) -> int:
         """Return the number for a dispatch of so many threads."""
-        return min(self.alone, self.together // max(1, threads))
+        return min(self.per_thread, self.total // max(1, threads))
 
 
 def limit_words(limits: Sequence[Limit | WorkLimit], sizes: Sequence[int], threads: int) -> bytes:
@@ -61,5 +61,5 @@ def limit_words(limits: Sequence[Limit | WorkLimit], sizes: Sequence[int], threa
     threads : int
         All threads of the dispatch.
     """
-    counts = (one.count(sizes[one.number] if isinstance(one, Limit) else threads) for one in limits)
+    counts = (limit.count(sizes[limit.number] if isinstance(limit, Limit) else threads) for limit in limits)
     return struct.pack(f"<{len(limits)}Q", *counts)

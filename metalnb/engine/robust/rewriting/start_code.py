@@ -30,65 +30,65 @@ class StartCode:
     def __init__(self, function: IRFunction, target: CheckTarget) -> None:
         self.limits: list[Limit | WorkLimit] = []
         self._function, self._target = function, target
-        self._definitions = {made.result: made for made in function if made.result}
-        self._made: list[IRInstruction] = []
+        self._definitions = {inst.result: inst for inst in function if inst.result}
+        self._instructions: list[IRInstruction] = []
         self._code = WrittenCode("start")
-        self._code.open(function.entry, self._made)
-        self._known: dict[object, str] = {}
+        self._code.resume_block(function.entry, self._instructions)
+        self._values: dict[object, str] = {}
 
     @property
     def records(self) -> str:
         """The name of the pointer to the records of faults."""
-        return self._pointer(self._target.count + 1)
+        return self._pointer(self._target.argument_count + 1)
 
     def address(self, root: Root) -> str:
         """Return the address of a root, as a 64-bit integer."""
-        return self._once(("address", root.name), lambda: self._code.number(
-            root.type, self._pointer(root.number) if root.kind == "argument" else self._again(root.name),
+        return self._memoize(("address", root.name), lambda: self._code.pointer_as_integer(
+            root.type, self._pointer(root.number) if root.kind == "argument" else self._recompute(root.name),
         ))  # fmt: skip
 
-    def variable(self, what: str) -> str:
+    def allocate(self, name: str) -> str:
         """Return a pointer to a variable of the thread, an ``i32`` that starts at 0."""
-        return self._once(("variable", what), self._variable)
+        return self._memoize(("variable", name), self._allocate)
 
-    def stopped(self, code: WrittenCode) -> str:
+    def write_stop_test(self, code: WrittenCode) -> str:
         """Append the check whether loops must stop to `code`, and return its result."""
-        return self._target.stopped(code, self)
+        return self._target.write_stop_test(code, self)
 
     def limit(self, limit: Limit | WorkLimit, bits: int) -> str:
         """Return a limit, as an integer of `bits` bits."""
-        return self._once((limit, bits), lambda: self._load(limit, bits))
+        return self._memoize((limit, bits), lambda: self._load(limit, bits))
 
     def finish(self) -> None:
         """Insert the code after the function's leading allocas."""
         entry = self._function.blocks[self._function.entry]
-        variables = next((i for i, made in enumerate(entry) if made.opcode != "alloca"), len(entry))
-        entry[variables:variables] = self._made
+        allocas = next((i for i, inst in enumerate(entry) if inst.opcode != "alloca"), len(entry))
+        entry[allocas:allocas] = self._instructions
 
-    def _once(self, key: object, make: Callable[[], str]) -> str:
-        if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]
+    def _memoize(self, key: object, make: Callable[[], str]) -> str:
+        if key not in self._values:
+            self._values[key] = make()
+        return self._values[key]
 
-    def _variable(self) -> str:
-        made = self._code.op("alloca i32, align 4")
-        self._code.do(f"store i32 0, ptr {made}, align 4")
-        return made
+    def _allocate(self) -> str:
+        pointer = self._code.op("alloca i32, align 4")
+        self._code.do(f"store i32 0, ptr {pointer}, align 4")
+        return pointer
 
     def _pointer(self, number: int) -> str:
-        return self._once(number, lambda: self._target.argument(self._code, number))
+        return self._memoize(number, lambda: self._target.write_argument(self._code, number))
 
     def _load(self, limit: Limit | WorkLimit, bits: int) -> str:
         if limit not in self.limits:
             self.limits.append(limit)
-        kind, at = self._target.pointer_type, 8 * self.limits.index(limit)
-        place = self._code.op(f"getelementptr i8, {kind} {self._pointer(self._target.count)}, i64 {at}")
+        kind, offset = self._target.pointer_type, 8 * self.limits.index(limit)
+        place = self._code.op(f"getelementptr i8, {kind} {self._pointer(self._target.argument_count)}, i64 {offset}")
         return self._code.op(f"load i{bits}, {kind} {place}, align 8")
 
-    def _again(self, name: str) -> str:
+    def _recompute(self, name: str) -> str:
         """Recompute a variable's pointer at the entry, since its definition need not dominate every access."""
-        made = self._definitions.get(name)
-        if made is None or made.opcode == "alloca":
+        inst = self._definitions.get(name)
+        if inst is None or inst.opcode == "alloca":
             return name
-        names = {one: self._again(one) for one in made.names}
-        return self._once(name, lambda: self._code.op(made.renamed(names)))
+        names = {used: self._recompute(used) for used in inst.used_names}
+        return self._memoize(name, lambda: self._code.op(inst.renamed_text(names)))

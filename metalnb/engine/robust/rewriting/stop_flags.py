@@ -12,9 +12,9 @@ from typing import NamedTuple
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..kernel_analysis import Analysis
 from .start_code import StartCode
-from .written_code import WrittenCode, come_from, lead
+from .written_code import WrittenCode, redirect, replace_incoming
 
-__all__ = ["Flag", "put_flags"]
+__all__ = ["Flag", "add_stop_flags"]
 
 
 class Flag(NamedTuple):
@@ -22,17 +22,17 @@ class Flag(NamedTuple):
 
     Attributes
     ----------
-    added : frozenset of int
+    instructions : frozenset of int
         The ``id`` of each instruction that was added, the new branch among them.
     branch : IRInstruction
         The original branch.
     """
 
-    added: frozenset[int]
+    instructions: frozenset[int]
     branch: IRInstruction
 
 
-def put_flags(
+def add_stop_flags(
     function: IRFunction, analysis: Analysis, headers: Collection[str], start: StartCode, code: WrittenCode,
 ) -> dict[str, Flag]:  # fmt: skip
     """Make these loops end on the flag; return, by loop header, the flags that joined an exit condition.
@@ -48,46 +48,46 @@ def put_flags(
     start : StartCode
     code : WrittenCode
     """
-    leave, joined = "", {}
+    return_label, flags = "", {}
     for header in sorted(headers):
-        exit_block = analysis.flow.way_out(header)
+        exit_block = analysis.flow.exiting_block(header)
         if exit_block is not None:
-            joined[header] = _fold(function.blocks[exit_block], analysis.flow.loops[header].body, start, code)
+            flags[header] = _join_condition(function.blocks[exit_block], analysis.flow.loops[header].body, start, code)
             continue
-        if not leave:
-            leave = code.name()
-            code.block(function.blocks, leave)
+        if not return_label:
+            return_label = code.fresh_name()
+            code.begin_block(function.blocks, return_label)
             code.do("ret void")
         for latch in analysis.flow.loops[header].latches:
-            _open(function, header, latch, leave, start, code)
-    return joined
+            _split_back_edge(function, header, latch, return_label, start, code)
+    return flags
 
 
-def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> Flag:
+def _join_condition(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> Flag:
     """Make the branch at the end of a block leave the loop on the flag, too."""
     last = block.pop()
     before = len(block)
-    code.open(last.block, block)
+    code.resume_block(last.block, block)
     condition, (yes, no) = last.operands[0].text, last.targets
-    stopped = start.stopped(code)
+    is_stopped = start.write_stop_test(code)
     if yes in body:  # continues while the condition holds
-        going_on = code.op(f"xor i1 {stopped}, true")
-        joined = code.op(f"select i1 {condition}, i1 {going_on}, i1 false")
+        continues = code.op(f"xor i1 {is_stopped}, true")
+        joined = code.op(f"select i1 {condition}, i1 {continues}, i1 false")
     else:
-        joined = code.op(f"select i1 {condition}, i1 true, i1 {stopped}")
+        joined = code.op(f"select i1 {condition}, i1 true, i1 {is_stopped}")
     code.do(f"br i1 {joined}, label {yes}, label {no}")
     block[-1].metadata, block[-1].place = last.metadata, last.place
     return Flag(frozenset(map(id, block[before:])), last)
 
 
-def _open(
-    function: IRFunction, header: str, latch: str, leave: str, start: StartCode, code: WrittenCode,
+def _split_back_edge(
+    function: IRFunction, header: str, latch: str, return_label: str, start: StartCode, code: WrittenCode,
 ) -> None:  # fmt: skip
     """Route the edge from a latch to its loop's header through a block that may return."""
-    again = code.name()
-    code.block(function.blocks, again)
-    code.do(f"br i1 {start.stopped(code)}, label {leave}, label {header}")
-    lead(function.blocks[latch][-1], header, again)
-    for made in function.blocks[header]:
-        if made.opcode == "phi":
-            come_from(made, {latch: again})
+    test_label = code.fresh_name()
+    code.begin_block(function.blocks, test_label)
+    code.do(f"br i1 {start.write_stop_test(code)}, label {return_label}, label {header}")
+    redirect(function.blocks[latch][-1], header, test_label)
+    for inst in function.blocks[header]:
+        if inst.opcode == "phi":
+            replace_incoming(inst, {latch: test_label})

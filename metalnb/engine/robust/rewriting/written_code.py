@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ...llvm.instruction_syntax import read_instruction
 from ...llvm.instructions import IRFunction, IRInstruction
 
-__all__ = ["WrittenCode", "come_from", "copied", "lead"]
+__all__ = ["WrittenCode", "clone_function", "redirect", "replace_incoming"]
 
 _CHECK = "!metalnb.check !{}"  # marks a branch that all lanes should leave by its first target
 
@@ -33,75 +33,75 @@ class WrittenCode:
         self.label = self.place = ""
         self._prefix = prefix
         self._count = 0
-        self._into: list[IRInstruction] = []
+        self._block: list[IRInstruction] = []
 
-    def name(self) -> str:
+    def fresh_name(self) -> str:
         """Return a fresh name, of a value or a block."""
         self._count += 1
         return f"%{self._prefix}{self._count}"
 
-    def block(self, blocks: dict[str, list[IRInstruction]], label: str) -> None:
+    def begin_block(self, blocks: dict[str, list[IRInstruction]], label: str) -> None:
         """Begin a block."""
         self.label = label
-        self._into = blocks[label] = []
+        self._block = blocks[label] = []
 
-    def open(self, label: str, block: list[IRInstruction]) -> None:
+    def resume_block(self, label: str, block: list[IRInstruction]) -> None:
         """Continue at the end of a block."""
-        self.label, self._into = label, block
+        self.label, self._block = label, block
 
-    def keep(self, made: IRInstruction) -> None:
+    def append(self, inst: IRInstruction) -> None:
         """Add an instruction that was read."""
-        made.block = self.label
-        self._into.append(made)
+        inst.block = self.label
+        self._block.append(inst)
 
     def do(self, text: str) -> None:
         """Write an instruction without a value."""
-        self.keep(self._read(text))
+        self.append(self._read(text))
 
     def op(self, text: str, name: str = "") -> str:
         """Write an instruction; return the name of its value."""
-        result = name or self.name()
-        self.keep(self._read(f"{result} = {text}"))
+        result = name or self.fresh_name()
+        self.append(self._read(f"{result} = {text}"))
         return result
 
-    def number(self, kind: str, pointer: str) -> str:
+    def pointer_as_integer(self, kind: str, pointer: str) -> str:
         """Write a pointer as a 64-bit integer, which is the same in every address space for the same memory."""
         generic = pointer if kind == "ptr" else self.op(f"addrspacecast {kind} {pointer} to ptr")
         return self.op(f"ptrtoint ptr {generic} to i64")
 
     def _read(self, text: str) -> IRInstruction:
-        made = read_instruction(f"  {text}")
+        inst = read_instruction(f"  {text}")
         if self.place:
-            made.place, made.metadata = self.place, f"{made.metadata}, {self.place}"
-        return made
+            inst.place, inst.metadata = self.place, f"{inst.metadata}, {self.place}"
+        return inst
 
-    def again(self, made: IRInstruction, names: Mapping[str, str]) -> IRInstruction:
+    def clone(self, inst: IRInstruction, names: Mapping[str, str]) -> IRInstruction:
         """Return a copy of an instruction, not yet inserted, with renamed operands, and its result renamed or new."""
-        result = f"{names.get(made.result) or self.name()} = " if made.result else ""
-        twin = read_instruction(f"  {result}{made.renamed(names)}")
-        twin.type, twin.place, twin.metadata = made.type, made.place, made.metadata
-        return twin
+        result = f"{names.get(inst.result) or self.fresh_name()} = " if inst.result else ""
+        clone = read_instruction(f"  {result}{inst.renamed_text(names)}")
+        clone.type, clone.place, clone.metadata = inst.type, inst.place, inst.metadata
+        return clone
 
-    def check(self, holds: str, right: str, wrong: str) -> None:
+    def write_check(self, flag: str, passed: str, failed: str) -> None:
         """Write the branch of a check."""
-        self.do(f"br i1 {holds}, label {right}, label {wrong}, {_CHECK}")
+        self.do(f"br i1 {flag}, label {passed}, label {failed}, {_CHECK}")
 
 
-def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
+def clone_function(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
     """Return a mutable copy of a function, and its instructions by the ``id`` of the originals."""
-    twins = {id(made): made.twin() for made in function}
-    blocks = {label: [twins[id(made)] for made in block] for label, block in function.blocks.items()}
-    return IRFunction(function.name, function.head, function.parameters, blocks), twins
+    clones = {id(inst): inst.clone() for inst in function}
+    blocks = {label: [clones[id(inst)] for inst in block] for label, block in function.blocks.items()}
+    return IRFunction(function.name, function.head, function.parameters, blocks), clones
 
 
-def lead(branch: IRInstruction, label: str, other: str) -> None:
+def redirect(branch: IRInstruction, label: str, replacement: str) -> None:
     """Redirect a branch from one block to another."""
-    branch.targets = [other if target == label else target for target in branch.targets]
-    branch.text = re.sub(rf"label {re.escape(label)}(?![-\w.$])", lambda _: f"label {other}", branch.text)
+    branch.targets = [replacement if target == label else target for target in branch.targets]
+    branch.text = re.sub(rf"label {re.escape(label)}(?![-\w.$])", lambda _: f"label {replacement}", branch.text)
 
 
-def come_from(phi: IRInstruction, ends: Mapping[str, str]) -> None:
+def replace_incoming(phi: IRInstruction, new_labels: Mapping[str, str]) -> None:
     """Change a phi's incoming blocks."""
-    phi.targets = [ends.get(label, label) for label in phi.targets]
+    phi.targets = [new_labels.get(label, label) for label in phi.targets]
     pairs = (f"[ {operand.text}, {label} ]" for operand, label in zip(phi.operands, phi.targets, strict=True))
-    phi.text = f"phi {phi.prefix}{phi.type} {', '.join(pairs)}"
+    phi.text = f"phi {phi.flag_prefix}{phi.type} {', '.join(pairs)}"

@@ -35,7 +35,7 @@ class Scalar:
         A constant, as a signed integer.
     part : int
         Which component of its instruction it is; for a load, in units of its own size.
-    made : IRInstruction or None
+    inst : IRInstruction or None
     block : str
         An empty string if no block defines it.
     name : str
@@ -43,11 +43,11 @@ class Scalar:
     """
 
     __slots__ = (
-        "bits", "block", "integer", "labels", "made", "name", "number", "op", "operands", "part", "word",
+        "bits", "block", "inst", "integer", "labels", "name", "number", "op", "operands", "part", "word",
     )  # fmt: skip
 
     def __init__(
-        self, op: str, kind: IRType, operands: Iterable[Scalar] = (), made: IRInstruction | None = None, *,
+        self, op: str, kind: IRType, operands: Iterable[Scalar] = (), inst: IRInstruction | None = None, *,
         word: str = "", number: int = 0, part: int = 0,
     ) -> None:  # fmt: skip
         self.op = op
@@ -56,8 +56,8 @@ class Scalar:
         self.operands = tuple(operands)
         self.word, self.number, self.part = word, number, part
         self.labels: list[str] = []
-        self.made = made
-        self.block = made.block if made else ""
+        self.inst = inst
+        self.block = inst.block if inst else ""
         self.name = ""
 
     def __repr__(self) -> str:
@@ -79,12 +79,12 @@ class Operands:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, list[Scalar]] = {}
+        self._components: dict[str, list[Scalar]] = {}
         self._parts: dict[tuple[str, int, int], Scalar] = {}  # keyed by value, part number, and bits of a part
         self._constants: dict[tuple[str, str], Scalar] = {}
         self.pointers: dict[Scalar, str] = {}
 
-    def named(self, name: str) -> Scalar:
+    def by_name(self, name: str) -> Scalar:
         """Return the value of a name; for a vector, its first component."""
         return self.of(Operand(_POINTER, name))
 
@@ -94,13 +94,13 @@ class Operands:
 
     def components(self, operand: Operand) -> list[Scalar]:
         """Return an operand's components; a scalar has one, itself."""
-        known = self._known.get(operand.text)
+        known = self._components.get(operand.text)
         if known is not None:
             return known
         kind = operand.type
         if kind.kind != "vector":
             return [self.constant(kind, operand.text)]
-        return [self.constant(kind.element, text) for text in _texts(operand)]
+        return [self.constant(kind.element, text) for text in _component_texts(operand)]
 
     def constant(self, kind: IRType, text: str) -> Scalar:
         """Return the scalar of a constant; an undefined one gets a new scalar each time."""
@@ -108,18 +108,18 @@ class Operands:
         if known is not None:
             return known
         if text.startswith("@"):
-            made = Scalar("global", kind, word=text)
-            made.name = self.pointers[made] = text
+            scalar = Scalar("global", kind, word=text)
+            scalar.name = self.pointers[scalar] = text
         elif found := _EXPRESSION.match(text):
-            made = self._expression(kind, parts_of(found[1]))
+            scalar = self._expression(kind, parts_of(found[1]))
         else:
             number, bits = _number(text), kind.bits or 64
             if number is None:
                 return Scalar("unknown", kind)
             number &= (1 << bits) - 1
-            made = Scalar("constant", kind, number=number - (number >> bits - 1 << bits))
-        self._constants[kind.text, text] = made
-        return made
+            scalar = Scalar("constant", kind, number=number - (number >> bits - 1 << bits))
+        self._constants[kind.text, text] = scalar
+        return scalar
 
     def _expression(self, kind: IRType, parts: list[str]) -> Scalar:
         """Return the value of a constant expression: a pointer cast to another address space, or at an offset."""
@@ -129,19 +129,19 @@ class Operands:
             return Scalar("add", kind, (self.constant(*split_type(parts[1])), self.constant(*split_type(parts[2]))))
         return Scalar("unknown", kind)
 
-    def part(self, value: Scalar, at: int, kind: IRType) -> Scalar | None:
+    def loaded_part(self, value: Scalar, first_bit: int, kind: IRType) -> Scalar | None:
         """Return a load of some bits of a loaded value, counted from the lowest; None if no load yields them."""
         bits = kind.bits
-        if value.op != "load" or value.made is None or not bits or bits % 8 or value.bits % bits:
+        if value.op != "load" or value.inst is None or not bits or bits % 8 or value.bits % bits:
             return None
-        if at % bits or not 0 <= at < value.bits:
+        if first_bit % bits or not 0 <= first_bit < value.bits:
             return None
-        number = value.part * (value.bits // bits) + at // bits
-        key = value.made.result, number, bits
-        return self._parts.setdefault(key, Scalar("load", kind, (), value.made, part=number))
+        number = value.part * (value.bits // bits) + first_bit // bits
+        key = value.inst.result, number, bits
+        return self._parts.setdefault(key, Scalar("load", kind, (), value.inst, part=number))
 
 
-def _texts(operand: Operand) -> list[str]:
+def _component_texts(operand: Operand) -> list[str]:
     """Return the components of a constant vector."""
     text, count = operand.text, operand.type.count
     if text.startswith("splat ("):

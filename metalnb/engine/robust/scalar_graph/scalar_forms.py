@@ -8,7 +8,7 @@ from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import type_of
 from .operand_scalars import Operands, Scalar
 
-__all__ = ["FORMS", "opaque"]
+__all__ = ["FORMS", "opaque_components"]
 
 _BINARY = frozenset({
     "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
@@ -21,113 +21,113 @@ _INTRINSICS = {
     f"llvm.{name}": name.replace(".", "_")
     for name in ("umin", "umax", "smin", "smax", "abs", "usub.sat", "uadd.sat", "ctpop", "ctlz", "cttz")
 }
-_REDUCED = {"llvm.vector.reduce.or": "or", "llvm.vector.reduce.and": "and"}
+_REDUCTIONS = {"llvm.vector.reduce.or": "or", "llvm.vector.reduce.and": "and"}
 _OVERFLOW = {f"llvm.{sign}{op}.with.overflow": op for sign in "us" for op in ("add", "sub", "mul")}
 _COPIES = frozenset({"llvm.expect", "llvm.ssa.copy", "llvm.launder.invariant.group"})
 
 
-def opaque(i: IRInstruction) -> list[Scalar]:
+def opaque_components(i: IRInstruction) -> list[Scalar]:
     """Return opaque components, known only by the instruction that defines them."""
     kind = i.type.element if i.type.kind == "vector" else i.type
     return [Scalar(i.opcode, kind, (), i, part=part) for part in range(i.type.components)]
 
 
-def _each(graph: Operands, i: IRInstruction, op: str = "", word: str = "") -> list[Scalar]:
+def _per_component(graph: Operands, i: IRInstruction, op: str = "", word: str = "") -> list[Scalar]:
     """Apply an operation component by component; a scalar operand is used for every component."""
     kind, parts = i.type.element, i.type.components
-    given = [graph.components(operand) for operand in i.operands]
-    given = [each if len(each) == parts else each * parts for each in given]
-    return [Scalar(op or i.opcode, kind, [g[part] for g in given], i, word=word, part=part) for part in range(parts)]
+    operands = [graph.components(operand) for operand in i.operands]
+    operands = [components if len(components) == parts else components * parts for components in operands]
+    return [Scalar(op or i.opcode, kind, [g[part] for g in operands], i, word=word, part=part) for part in range(parts)]
 
 
-def _truncated(graph: Operands, i: IRInstruction) -> list[Scalar]:
+def _trunc(graph: Operands, i: IRInstruction) -> list[Scalar]:
     value, at = graph.of(i.operands[0]), 0
     if value.op == "lshr" and value.operands[1].is_constant:
         value, at = value.operands[0], value.operands[1].number
-    part = graph.part(value, at, i.type) if i.type.kind == "integer" else None
+    part = graph.loaded_part(value, at, i.type) if i.type.kind == "integer" else None
     if part is None and not at and value.op == "zext" and value.operands[0].bits == i.type.bits:
         part = value.operands[0]
-    return _each(graph, i) if part is None else [part]
+    return _per_component(graph, i) if part is None else [part]
 
 
-def _halved(graph: Operands, i: IRInstruction) -> list[Scalar]:
+def _half_of_load(graph: Operands, i: IRInstruction) -> list[Scalar]:
     """Replace the upper or lower half of a loaded value by a load of that half."""
-    value, by = (graph.components(operand)[0] for operand in i.operands)
+    value, second = (graph.components(operand)[0] for operand in i.operands)
     half = (1 << value.bits // 2) - 1
-    wanted = value.bits // 2 if i.opcode == "lshr" else half
-    if i.type.kind == "integer" and by.is_constant and by.number == wanted:
+    half_operand = value.bits // 2 if i.opcode == "lshr" else half
+    if i.type.kind == "integer" and second.is_constant and second.number == half_operand:
         kind = type_of(f"i{value.bits // 2}")
-        part = graph.part(value, wanted if i.opcode == "lshr" else 0, kind)
+        part = graph.loaded_part(value, half_operand if i.opcode == "lshr" else 0, kind)
         if part is not None:
             return [Scalar("zext", i.type, (part,), i)]
-    return _each(graph, i)
+    return _per_component(graph, i)
 
 
-def _compared(graph: Operands, i: IRInstruction) -> list[Scalar]:
-    return _each(graph, i, word=_RELATIONS[i.word])
+def _icmp(graph: Operands, i: IRInstruction) -> list[Scalar]:
+    return _per_component(graph, i, word=_RELATIONS[i.word])
 
 
-def _copied(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+def _copy(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
     return graph.components(i.operands[0])
 
 
-def _converted(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+def _pointer_cast(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
     """Treat a pointer and a 64-bit integer as the same value."""
     return graph.components(i.operands[0]) if i.operands[0].type.bits == i.type.bits == 64 else None
 
 
-def _cast(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
-    given = i.operands[0].type
-    if given.components == i.type.components and {given.element.kind, i.type.element.kind} == {"integer"}:
+def _bitcast(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+    source = i.operands[0].type
+    if source.components == i.type.components and {source.element.kind, i.type.element.kind} == {"integer"}:
         return graph.components(i.operands[0])
-    if given.kind == "vector" and given.element.kind == i.type.kind == "integer":
+    if source.kind == "vector" and source.element.kind == i.type.kind == "integer":
         return [Scalar("pack", i.type, graph.components(i.operands[0]), i)]
     return None
 
 
-def _extracted(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
-    whole, place = graph.components(i.operands[0]), graph.of(i.operands[1])
-    return [whole[place.number]] if place.is_constant and 0 <= place.number < len(whole) else None
+def _extractelement(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+    whole, index = graph.components(i.operands[0]), graph.of(i.operands[1])
+    return [whole[index.number]] if index.is_constant and 0 <= index.number < len(whole) else None
 
 
-def _inserted(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
-    whole, place = list(graph.components(i.operands[0])), graph.of(i.operands[2])
-    if not place.is_constant or not 0 <= place.number < len(whole):
+def _insertelement(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+    whole, index = list(graph.components(i.operands[0])), graph.of(i.operands[2])
+    if not index.is_constant or not 0 <= index.number < len(whole):
         return None
-    whole[place.number] = graph.of(i.operands[1])
+    whole[index.number] = graph.of(i.operands[1])
     return whole
 
 
-def _shuffled(graph: Operands, i: IRInstruction) -> list[Scalar]:
+def _shufflevector(graph: Operands, i: IRInstruction) -> list[Scalar]:
     both = [*graph.components(i.operands[0]), *graph.components(i.operands[1])]
     places = graph.components(i.operands[2])
     return [both[p.number] if p.is_constant else Scalar("unknown", i.type.element) for p in places]
 
 
-def _field(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+def _extractvalue(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
     """Return the result of an operation that also reports overflow."""
-    made = graph.of(i.operands[0]).made
-    op = _OVERFLOW.get(made.word.rpartition(".")[0]) if made is not None and made.opcode == "call" else None
-    if made is None or op is None or i.indices != (0,):
+    source = graph.of(i.operands[0]).inst
+    op = _OVERFLOW.get(source.word.rpartition(".")[0]) if source is not None and source.opcode == "call" else None
+    if source is None or op is None or i.indices != (0,):
         return None
-    return [Scalar(op, i.type, [graph.of(o) for o in made.operands], i)]
+    return [Scalar(op, i.type, [graph.of(o) for o in source.operands], i)]
 
 
-def _called(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+def _call(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
     name = i.word.rpartition(".")[0]
     if name in _COPIES:
-        return _copied(graph, i)
+        return _copy(graph, i)
     if name in _INTRINSICS:
-        return _each(graph, i, _INTRINSICS[name])
-    if name in _REDUCED:
+        return _per_component(graph, i, _INTRINSICS[name])
+    if name in _REDUCTIONS:
         first, *rest = graph.components(i.operands[0])
-        for each in rest:
-            first = Scalar(_REDUCED[name], i.type, (first, each), i)
+        for component in rest:
+            first = Scalar(_REDUCTIONS[name], i.type, (first, component), i)
         return [first]
     return None
 
 
-def _pointed(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
+def _getelementptr(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
     if i.type.kind == "vector":
         return None
     return [Scalar("getelementptr", i.type, [graph.of(o) for o in i.operands], i)]
@@ -135,10 +135,10 @@ def _pointed(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
 
 Form = Callable[[Operands, IRInstruction], list[Scalar] | None]
 FORMS: dict[str, Form] = {
-    **dict.fromkeys((*_BINARY, "select", "zext", "sext"), _each),
-    "trunc": _truncated, "lshr": _halved, "and": _halved,
-    "icmp": _compared, "freeze": _copied, "bitcast": _cast, "addrspacecast": _copied,
-    "inttoptr": _converted, "ptrtoint": _converted, "extractelement": _extracted,
-    "insertelement": _inserted, "shufflevector": _shuffled, "extractvalue": _field,
-    "call": _called, "getelementptr": _pointed,
+    **dict.fromkeys((*_BINARY, "select", "zext", "sext"), _per_component),
+    "trunc": _trunc, "lshr": _half_of_load, "and": _half_of_load,
+    "icmp": _icmp, "freeze": _copy, "bitcast": _bitcast, "addrspacecast": _copy,
+    "inttoptr": _pointer_cast, "ptrtoint": _pointer_cast, "extractelement": _extractelement,
+    "insertelement": _insertelement, "shufflevector": _shufflevector, "extractvalue": _extractvalue,
+    "call": _call, "getelementptr": _getelementptr,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ...llvm.instructions import IRFunction, IRInstruction
 from ...llvm.llvm_types import IRType
 from .operand_scalars import BIT, Operands, Scalar
-from .scalar_forms import FORMS, opaque
+from .scalar_forms import FORMS, opaque_components
 
 __all__ = ["ScalarGraph"]
 
@@ -28,51 +28,51 @@ class ScalarGraph(Operands):
 
     Attributes
     ----------
-    switched : dict of str to list of (Scalar, str)
+    switch_cases : dict of str to list of (Scalar, str)
         For each block that ends in a ``switch`` a comparison and a target for each of its cases.
     """
 
     def __init__(self, function: IRFunction, order: Iterable[str]) -> None:
         super().__init__()
-        reached = dict.fromkeys(order)
-        self.switched: dict[str, list[tuple[Scalar, str]]] = {}
+        reachable = dict.fromkeys(order)
+        self.switch_cases: dict[str, list[tuple[Scalar, str]]] = {}
         for parameter in function.parameters:
-            made = Scalar("parameter", parameter.type, word=parameter.text)
-            self._name(parameter.text, parameter.type, [made])
+            scalar = Scalar("parameter", parameter.type, word=parameter.text)
+            self._register(parameter.text, parameter.type, [scalar])
         phis: list[IRInstruction] = []
-        for label in reached:
+        for label in reachable:
             for i in function.blocks[label]:
                 if i.result:
-                    self._name(i.result, i.type, self._made(i))
+                    self._register(i.result, i.type, self._evaluate(i))
                 if i.opcode == "phi":
                     phis.append(i)
                 elif i.opcode == "switch":
-                    self.switched[label] = self._cases(i)
+                    self.switch_cases[label] = self._cases(i)
         for phi in phis:
-            incoming = {b: self.components(o) for o, b in zip(phi.operands, phi.targets, strict=True) if b in reached}
-            for part, value in enumerate(self._known[phi.result]):
-                value.operands = tuple(each[part] for each in incoming.values())
+            incoming = {b: self.components(o) for o, b in zip(phi.operands, phi.targets, strict=True) if b in reachable}
+            for part, value in enumerate(self._components[phi.result]):
+                value.operands = tuple(components[part] for components in incoming.values())
                 value.labels = list(incoming)
 
-    def made_by(self, made: IRInstruction) -> list[Scalar]:
+    def results_of(self, inst: IRInstruction) -> list[Scalar]:
         """Return the components of an instruction's value."""
-        return self._known[made.result]
+        return self._components[inst.result]
 
-    def _name(self, name: str, kind: IRType, made: list[Scalar]) -> None:
-        self._known[name] = made
-        if len(made) == 1:
-            made[0].name = made[0].name or name
+    def _register(self, name: str, kind: IRType, scalars: list[Scalar]) -> None:
+        self._components[name] = scalars
+        if len(scalars) == 1:
+            scalars[0].name = scalars[0].name or name
             if kind.kind == "pointer":
-                self.pointers.setdefault(made[0], name)
+                self.pointers.setdefault(scalars[0], name)
 
-    def _cases(self, made: IRInstruction) -> list[tuple[Scalar, str]]:
-        kind = made.operands[0].type
-        chosen = self.of(made.operands[0])
+    def _cases(self, inst: IRInstruction) -> list[tuple[Scalar, str]]:
+        kind = inst.operands[0].type
+        selector = self.of(inst.operands[0])
         return [
-            (Scalar("icmp", BIT, (chosen, self.constant(kind, case)), made, word="=="), target)
-            for case, target in zip(made.cases, made.targets[1:], strict=True)
+            (Scalar("icmp", BIT, (selector, self.constant(kind, case)), inst, word="=="), target)
+            for case, target in zip(inst.cases, inst.targets[1:], strict=True)
         ]
 
-    def _made(self, i: IRInstruction) -> list[Scalar]:
+    def _evaluate(self, i: IRInstruction) -> list[Scalar]:
         form = FORMS.get(i.opcode)
-        return (form(self, i) if form else None) or opaque(i)
+        return (form(self, i) if form else None) or opaque_components(i)

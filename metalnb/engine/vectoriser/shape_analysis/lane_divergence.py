@@ -36,26 +36,26 @@ class LaneDivergence:
         self.joins: set[str] = set()
         self.loops: set[str] = set()
 
-    def add(self, label: str) -> bool:
+    def add_branch(self, label: str) -> bool:
         """Record that a block ends in a varying branch; return False if that is already known."""
         if label in self.branches:
             return False
         self.branches.add(label)
-        self._spread([(label, target) for target in self._flow.successors[label]], self._flow.inner[label])
+        self._propagate([(label, target) for target in self._flow.successors[label]], self._flow.loop_of[label])
         return True
 
-    def _spread(self, edges: Iterable[tuple[str, str]], level: str | None) -> None:
+    def _propagate(self, edges: Iterable[tuple[str, str]], level: str | None) -> None:
         """Follow diverging lanes from some edges through their loop, then through the enclosing loops."""
         flow = self._flow
         marks: dict[str, str] = {}
         exits: dict[tuple[str, str], str] = {}  # edges out of the loop, and their labels
-        going_on: set[str] = set()
+        continuing: set[str] = set()
         pending: list[tuple[int, str]] = []
 
         def mark(source: str, target: str, label: str) -> None:
             if target == level:
-                going_on.add(label)
-            elif not flow.inside_loop(level, target):
+                continuing.add(label)
+            elif not flow.is_in_loop(level, target):
                 exits[source, target] = label
             elif target not in marks:
                 marks[target] = label
@@ -72,16 +72,16 @@ class LaneDivergence:
                 if flow.number[target] > flow.number[block] or target == level:
                     mark(block, target, marks[block])
         if level is not None:
-            if len(going_on) > 1:
+            if len(continuing) > 1:
                 self.joins.add(level)
-            self._left(level, exits, going_on)
+            self._classify_loop(level, exits, continuing)
 
-    def _left(self, level: str, exits: dict[tuple[str, str], str], going_on: set[str]) -> None:
+    def _classify_loop(self, level: str, exits: dict[tuple[str, str], str], continuing: set[str]) -> None:
         """Classify a loop that lanes were followed through; follow lanes that leave it diverged."""
-        if not exits or len({*exits.values(), *going_on}) == 1:
+        if not exits or len({*exits.values(), *continuing}) == 1:
             return
         outer = self._flow.loops[level].parent
-        if going_on:
+        if continuing:
             if level in self.loops:
                 return
             self.loops.add(level)
@@ -94,4 +94,4 @@ class LaneDivergence:
         for target, count in counts.items():
             if count > 1 and target != outer:
                 self.joins.add(target)
-        self._spread(edges, outer)
+        self._propagate(edges, outer)

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BOTH", "SIGNED", "UNIFORM", "UNSIGNED", "VARYING", "LaneShape", "is_aligned", "span_of", "twos"]
+__all__ = [
+    "BOTH", "SIGNED", "UNIFORM", "UNSIGNED", "VARYING", "LaneShape", "is_aligned", "power_of_two_factor", "span_of"
+]  # fmt: skip
 
-_MOST = 1 << 63
+_MAX_FACTOR = 1 << 63
 
 
 class LaneShape(NamedTuple):
@@ -55,9 +57,9 @@ BOTH = UNSIGNED | SIGNED
 UNIFORM = LaneShape(0, tight=BOTH)
 
 
-def twos(number: int) -> int:
+def power_of_two_factor(number: int) -> int:
     """Return the largest power of two that divides a number."""
-    return number & -number if number else _MOST
+    return number & -number if number else _MAX_FACTOR
 
 
 def span_of(stride: int, width: int) -> int:

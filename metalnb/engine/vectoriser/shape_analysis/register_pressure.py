@@ -21,44 +21,44 @@ def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
         Whether the machine has mask registers for conditions.
     """
     sizes = {
-        name: size for name, made in analysis.definitions.items()
-        if analysis.of(name).varying and (size := _bits(analysis, name, masks=masks))
+        name: size for name, inst in analysis.definitions.items()
+        if analysis.shape_of(name).varying and (size := _bits(analysis, name, masks=masks))
     }  # fmt: skip
     blocks = analysis.flow.function.blocks
     live_in: dict[str, frozenset[str]] = dict.fromkeys(analysis.flow.order, frozenset())
-    most, changed = 0, True
+    peak, changed = 0, True
     while changed:
         changed = False
-        most = 0
+        peak = 0
         for label in reversed(analysis.flow.order):
             live = {name for target in analysis.flow.successors[label] for name in live_in[target]}
-            live |= _into_phis(analysis, label, sizes)
+            live |= _phi_uses(analysis, label, sizes)
             bits = sum(sizes[name] for name in live)
-            most = max(most, bits)
-            for made in reversed(blocks[label]):
-                if made.result in live:
-                    live.remove(made.result)
-                    bits -= sizes[made.result]
-                if made.opcode == "phi":
+            peak = max(peak, bits)
+            for inst in reversed(blocks[label]):
+                if inst.result in live:
+                    live.remove(inst.result)
+                    bits -= sizes[inst.result]
+                if inst.opcode == "phi":
                     continue
-                for name in made.names:
+                for name in inst.used_names:
                     if name in sizes and name not in live:
                         live.add(name)
                         bits += sizes[name]
-                most = max(most, bits)
+                peak = max(peak, bits)
             if live != live_in[label]:
                 live_in[label] = frozenset(live)
                 changed = True
-    return most
+    return peak
 
 
-def _into_phis(analysis: LaneShapes, label: str, sizes: dict[str, int]) -> set[str]:
+def _phi_uses(analysis: LaneShapes, label: str, sizes: dict[str, int]) -> set[str]:
     """Return the values that phis in a block's successors read from the block."""
     return {
         operand.text
         for target in analysis.flow.successors[label]
-        for made in analysis.flow.function.blocks[target] if made.opcode == "phi"
-        for operand, source in zip(made.operands, made.targets, strict=True)
+        for inst in analysis.flow.function.blocks[target] if inst.opcode == "phi"
+        for operand, source in zip(inst.operands, inst.targets, strict=True)
         if source == label and operand.text in sizes
     }  # fmt: skip
 

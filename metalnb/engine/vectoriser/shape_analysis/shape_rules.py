@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ...llvm.instruction_syntax import BINARY, CASTS
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType, MemoryLayout
-from .lane_shapes import BOTH, SIGNED, UNIFORM, UNSIGNED, VARYING, LaneShape, is_aligned, span_of, twos
+from .lane_shapes import BOTH, SIGNED, UNIFORM, UNSIGNED, VARYING, LaneShape, is_aligned, power_of_two_factor, span_of
 
-__all__ = ["RULES", "Known", "ShapeFacts", "steps_of"]
+__all__ = ["RULES", "RuleArguments", "ShapeFacts", "index_steps"]
 
 _LARGEST_STRIDE = 1 << 16  # for an index that a guard checks for wrapping
 
@@ -25,9 +25,9 @@ class ShapeFacts:
     layout : MemoryLayout
     width : int
         The number of lanes.
-    given : mapping of str to LaneShape
+    positions : mapping of str to LaneShape
         The shapes of the calls that return a thread's position.
-    interleaved : mapping of str to int
+    granules : mapping of str to int
         See `interleaving.interleaved`.
     pure : frozenset of str
         Functions whose results depend only on their arguments.
@@ -36,17 +36,17 @@ class ShapeFacts:
 
     layout: MemoryLayout
     width: int
-    given: Mapping[str, LaneShape]
-    interleaved: Mapping[str, int]
+    positions: Mapping[str, LaneShape]
+    granules: Mapping[str, int]
     pure: frozenset[str]
     definitions: Mapping[str, IRInstruction]
 
 
-class Known(NamedTuple):
+class RuleArguments(NamedTuple):
     """An instruction and the facts about its operands."""
 
     facts: ShapeFacts
-    made: IRInstruction
+    inst: IRInstruction
     shapes: list[LaneShape]
 
     @property
@@ -61,32 +61,32 @@ class Known(NamedTuple):
 
     def constant(self, index: int) -> int | None:
         """Return an operand's value if it is a constant, else None."""
-        text = self.made.operands[index].text
+        text = self.inst.operands[index].text
         return int(text) if text.lstrip("-").isdigit() else None
 
 
-def _plain(known: Known) -> LaneShape:
+def _default(args: RuleArguments) -> LaneShape:
     """Return the default shape: uniform if all operands are."""
-    return UNIFORM if all(s.stride == 0 for s in known.shapes) else VARYING
+    return UNIFORM if all(s.stride == 0 for s in args.shapes) else VARYING
 
 
-def _linear(known: Known, stride: int, align: int, flags: int = 0) -> LaneShape:
+def _linear(args: RuleArguments, stride: int, align: int, flags: int = 0) -> LaneShape:
     """Return the shape of a sum or product with a known stride.
 
     An alignment rules out wrapping only if the type has enough bits: if ``i`` is a multiple of 32, ``ushort(i) << 15``
     is a multiple of 2^20, but it wraps from lane to lane.
     """
-    if stride == 0 and known.guards:
+    if stride == 0 and args.guards:
         return VARYING
-    bits = known.made.type.bits if known.made.type.kind == "integer" else 64
-    shape = LaneShape(stride, min(align, 1 << bits - 1), 0, known.guards)
-    return shape._replace(tight=BOTH if stride == 0 or is_aligned(shape, known.width) else flags)
+    bits = args.inst.type.bits if args.inst.type.kind == "integer" else 64
+    shape = LaneShape(stride, min(align, 1 << bits - 1), 0, args.guards)
+    return shape._replace(tight=BOTH if stride == 0 or is_aligned(shape, args.width) else flags)
 
 
-def _flags(known: Known) -> int:
+def _flags(args: RuleArguments) -> int:
     """Return the interpretations, unsigned or signed, in which an operation wraps in no active lane."""
-    flags = (UNSIGNED if "nuw" in known.made.flags else 0) | (SIGNED if "nsw" in known.made.flags else 0)
-    for shape in known.shapes:
+    flags = (UNSIGNED if "nuw" in args.inst.flags else 0) | (SIGNED if "nsw" in args.inst.flags else 0)
+    for shape in args.shapes:
         flags &= shape.tight
     return flags
 
@@ -95,166 +95,166 @@ def _is_number(kind: IRType) -> bool:
     return kind.kind in {"integer", "pointer"}
 
 
-def _sum(known: Known) -> LaneShape:
-    a, b = known.shapes
-    if a.stride is None or b.stride is None or not _is_number(known.made.type):
-        return _plain(known)
-    sign = -1 if known.made.opcode == "sub" else 1
-    return _linear(known, a.stride + sign * b.stride, min(a.align, b.align), _flags(known))
+def _sum(args: RuleArguments) -> LaneShape:
+    a, b = args.shapes
+    if a.stride is None or b.stride is None or not _is_number(args.inst.type):
+        return _default(args)
+    sign = -1 if args.inst.opcode == "sub" else 1
+    return _linear(args, a.stride + sign * b.stride, min(a.align, b.align), _flags(args))
 
 
-def _product(known: Known) -> LaneShape:
-    a, b = known.shapes
-    factor = known.constant(1)
-    if a.stride is None or b.stride is None or known.made.type.kind != "integer":
-        return _plain(known)
+def _product(args: RuleArguments) -> LaneShape:
+    a, b = args.shapes
+    factor = args.constant(1)
+    if a.stride is None or b.stride is None or args.inst.type.kind != "integer":
+        return _default(args)
     if a.stride == 0 and b.stride == 0:
-        return LaneShape(0, _times(a.align, b.align), BOTH)
+        return LaneShape(0, _multiply_alignments(a.align, b.align), BOTH)
     if factor is None:
         return VARYING
-    return _linear(known, a.stride * factor, _times(a.align, twos(factor)), _flags(known))
+    return _linear(args, a.stride * factor, _multiply_alignments(a.align, power_of_two_factor(factor)), _flags(args))
 
 
-def _shift_left(known: Known) -> LaneShape:
-    a, b = known.shapes
-    places = known.constant(1)
-    if a.stride is None or b.stride is None or known.made.type.kind != "integer":
-        return _plain(known)
-    if places is None:
+def _shift_left(args: RuleArguments) -> LaneShape:
+    a, b = args.shapes
+    shift = args.constant(1)
+    if a.stride is None or b.stride is None or args.inst.type.kind != "integer":
+        return _default(args)
+    if shift is None:
         return LaneShape(0, a.align, BOTH) if a.stride == 0 == b.stride else VARYING
-    return _linear(known, a.stride << places, _times(a.align, 1 << places), _flags(known))
+    return _linear(args, a.stride << shift, _multiply_alignments(a.align, 1 << shift), _flags(args))
 
 
-def _times(a: int, b: int) -> int:
+def _multiply_alignments(a: int, b: int) -> int:
     return min(a * b, 1 << 63)
 
 
-def _shift_right(known: Known) -> LaneShape:
+def _shift_right(args: RuleArguments) -> LaneShape:
     """Return the shape of, say, ``i / 32``, which is uniform if lane 0's ``i`` is a multiple of 32."""
-    a = known.shapes[0]
-    places = known.constant(1)
-    if places is None or known.made.type.kind != "integer" or not a.stride or a.guards:
-        return _plain(known)
-    if not is_aligned(a, known.width):
+    a = args.shapes[0]
+    shift = args.constant(1)
+    if shift is None or args.inst.type.kind != "integer" or not a.stride or a.guards:
+        return _default(args)
+    if not is_aligned(a, args.width):
         return VARYING
-    if 1 << places >= span_of(a.stride, known.width):
-        return LaneShape(0, max(a.align >> places, 1), BOTH)
-    if a.stride % (1 << places) == 0:
-        return LaneShape(a.stride >> places, a.align >> places, BOTH)
+    if 1 << shift >= span_of(a.stride, args.width):
+        return LaneShape(0, max(a.align >> shift, 1), BOTH)
+    if a.stride % (1 << shift) == 0:
+        return LaneShape(a.stride >> shift, a.align >> shift, BOTH)
     return VARYING
 
 
-def _and(known: Known) -> LaneShape:
+def _and(args: RuleArguments) -> LaneShape:
     """Return the shape of, say, ``i % 64`` or ``i & ~31``."""
-    a, b = known.shapes
-    mask = known.constant(1)
-    if known.made.type.kind != "integer" or mask is None or not a.stride:
-        if a.stride == 0 == b.stride and not known.guards:
+    a, b = args.shapes
+    mask = args.constant(1)
+    if args.inst.type.kind != "integer" or mask is None or not a.stride:
+        if a.stride == 0 == b.stride and not args.guards:
             return LaneShape(0, max(a.align, b.align), BOTH)
-        return _plain(known)
-    if a.guards or not is_aligned(a, known.width):
+        return _default(args)
+    if a.guards or not is_aligned(a, args.width):
         return VARYING
-    span = span_of(a.stride, known.width)
+    span = span_of(a.stride, args.width)
     low = mask & (span - 1)
     if low == span - 1:  # the mask keeps all bits in which lanes differ
         return LaneShape(a.stride, a.align, BOTH)
     if low & (low + 1) or a.stride % (low + 1):
         return VARYING
-    return LaneShape(0, max(a.align, twos(mask)) if low == 0 else span, BOTH)
+    return LaneShape(0, max(a.align, power_of_two_factor(mask)) if low == 0 else span, BOTH)
 
 
-def _or(known: Known) -> LaneShape:
-    if "disjoint" in known.made.flags:
-        a, b = known.shapes
-        if a.stride is not None and b.stride is not None and known.made.type.kind == "integer":
+def _or(args: RuleArguments) -> LaneShape:
+    if "disjoint" in args.inst.flags:
+        a, b = args.shapes
+        if a.stride is not None and b.stride is not None and args.inst.type.kind == "integer":
             tight = a.tight & b.tight
-            return _linear(known, a.stride + b.stride, min(a.align, b.align), tight)
-    return _above(known)
+            return _linear(args, a.stride + b.stride, min(a.align, b.align), tight)
+    return _bitwise(args)
 
 
-def _above(known: Known) -> LaneShape:
+def _bitwise(args: RuleArguments) -> LaneShape:
     """Return the shape of ``or`` or ``xor`` with a number that has no bits set where lanes differ."""
-    a, b = known.shapes
-    other = known.constant(1)
-    if not a.stride or known.made.type.kind != "integer":
+    a, b = args.shapes
+    constant = args.constant(1)
+    if not a.stride or args.inst.type.kind != "integer":
         if a.stride == 0 == b.stride:
             return LaneShape(0, min(a.align, b.align), BOTH)
-        return _plain(known)
-    span = span_of(a.stride, known.width)
-    aligned = b.align if other is None else twos(other)
-    if b.stride != 0 or known.guards or not is_aligned(a, known.width) or aligned < span:
+        return _default(args)
+    span = span_of(a.stride, args.width)
+    alignment = b.align if constant is None else power_of_two_factor(constant)
+    if b.stride != 0 or args.guards or not is_aligned(a, args.width) or alignment < span:
         return VARYING
-    return LaneShape(a.stride, min(a.align, aligned), BOTH)
+    return LaneShape(a.stride, min(a.align, alignment), BOTH)
 
 
-def _widen(known: Known) -> LaneShape:
-    a = known.shapes[0]
-    signed = known.made.opcode == "sext"
-    if known.made.type.kind != "integer" or not a.stride or a.guards:
-        return LaneShape(0, a.align, BOTH) if a.stride == 0 and a.align < 1 << 63 else _plain(known)
+def _widen(args: RuleArguments) -> LaneShape:
+    a = args.shapes[0]
+    signed = args.inst.opcode == "sext"
+    if args.inst.type.kind != "integer" or not a.stride or a.guards:
+        return LaneShape(0, a.align, BOTH) if a.stride == 0 and a.align < 1 << 63 else _default(args)
     needed = SIGNED if signed else UNSIGNED
     if a.tight & needed:
         return LaneShape(a.stride, a.align, BOTH)
     if 0 < a.stride < _LARGEST_STRIDE:
-        return LaneShape(a.stride, a.align, BOTH, frozenset({known.made.result}))
+        return LaneShape(a.stride, a.align, BOTH, frozenset({args.inst.result}))
     return VARYING
 
 
-def _truncate(known: Known) -> LaneShape:
-    a = known.shapes[0]
-    if known.made.type.kind != "integer" or a.stride is None or a.guards:
-        return _plain(known)
-    bits = known.made.type.bits
+def _truncate(args: RuleArguments) -> LaneShape:
+    a = args.shapes[0]
+    if args.inst.type.kind != "integer" or a.stride is None or a.guards:
+        return _default(args)
+    bits = args.inst.type.bits
     if a.stride == 0:
         return LaneShape(0, a.align, BOTH)
     half = 1 << (bits - 1)
     if a.stride % (1 << bits) >= half:
         return VARYING
     shape = LaneShape(a.stride, min(a.align, half))
-    return shape._replace(tight=BOTH if is_aligned(shape, known.width) else 0)
+    return shape._replace(tight=BOTH if is_aligned(shape, args.width) else 0)
 
 
-def _same(known: Known) -> LaneShape:
-    a, made = known.shapes[0], known.made
-    if _is_number(made.type) and _is_number(made.operands[0].type) and made.type.bits == made.operands[0].type.bits:
-        return _kept(known, a)
-    return _plain(known)
+def _reinterpret(args: RuleArguments) -> LaneShape:
+    a, inst = args.shapes[0], args.inst
+    if _is_number(inst.type) and _is_number(inst.operands[0].type) and inst.type.bits == inst.operands[0].type.bits:
+        return _retighten(args, a)
+    return _default(args)
 
 
-def _kept(known: Known, shape: LaneShape) -> LaneShape:
+def _retighten(args: RuleArguments, shape: LaneShape) -> LaneShape:
     """Return a shape that is tight by alignment alone, so that widening need not inspect the operands."""
-    return shape._replace(tight=BOTH if shape.uniform or is_aligned(shape, known.width) else 0)
+    return shape._replace(tight=BOTH if shape.uniform or is_aligned(shape, args.width) else 0)
 
 
-def _select(known: Known) -> LaneShape:
-    c, a, b = known.shapes
-    if c.stride == 0 and a.stride == b.stride and not known.guards and a.stride is not None:
-        return _kept(known, LaneShape(a.stride, min(a.align, b.align)))
-    return _plain(known)
+def _select(args: RuleArguments) -> LaneShape:
+    c, a, b = args.shapes
+    if c.stride == 0 and a.stride == b.stride and not args.guards and a.stride is not None:
+        return _retighten(args, LaneShape(a.stride, min(a.align, b.align)))
+    return _default(args)
 
 
 _ORDERED = {"ult": 0, "uge": 0, "slt": 0, "sge": 0, "ugt": 1, "ule": 1, "sgt": 1, "sle": 1}
 
 
-def _compare(known: Known) -> LaneShape:
+def _compare(args: RuleArguments) -> LaneShape:
     """Return uniform if lanes differ only in irrelevant bits: ``i < 64`` if lane 0's ``i`` is a multiple of 32."""
-    a, b = known.shapes
-    made = known.made
-    if known.guards or made.operands[0].type.kind not in {"integer", "pointer"}:
-        return _plain(known)
+    a, b = args.shapes
+    inst = args.inst
+    if args.guards or inst.operands[0].type.kind not in {"integer", "pointer"}:
+        return _default(args)
     if a.stride is not None and a.stride == b.stride:
-        needed = SIGNED if made.word[0] == "s" else UNSIGNED
-        if made.word in {"eq", "ne"} or a.stride == 0 or a.tight & b.tight & needed:
+        needed = SIGNED if inst.word[0] == "s" else UNSIGNED
+        if inst.word in {"eq", "ne"} or a.stride == 0 or a.tight & b.tight & needed:
             return UNIFORM
-    if made.word in _ORDERED and b.stride == 0 and is_aligned(a, known.width):
-        limit = known.constant(1)
-        align = b.align if limit is None else twos(limit + _ORDERED[made.word])
-        if (limit is not None or not _ORDERED[made.word]) and align >= span_of(a.stride or 0, known.width):
+    if inst.word in _ORDERED and b.stride == 0 and is_aligned(a, args.width):
+        limit = args.constant(1)
+        align = b.align if limit is None else power_of_two_factor(limit + _ORDERED[inst.word])
+        if (limit is not None or not _ORDERED[inst.word]) and align >= span_of(a.stride or 0, args.width):
             return UNIFORM
-    return _plain(known)
+    return _default(args)
 
 
-def steps_of(made: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tuple[int, int]]]:
+def index_steps(inst: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tuple[int, int]]]:
     """Split a ``getelementptr`` into a constant offset, and the operand and factor of each variable index.
 
     Returns
@@ -265,9 +265,9 @@ def steps_of(made: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tuple
         The operand's number, and the bytes per unit of it.
     """
     offset, steps = 0, []
-    assert made.element is not None  # noqa: S101  (every getelementptr has one)
-    kind = made.element
-    for i, operand in enumerate(made.operands[1:], 1):
+    assert inst.element is not None  # noqa: S101  (every getelementptr has one)
+    kind = inst.element
+    for i, operand in enumerate(inst.operands[1:], 1):
         if i == 1:
             size = layout.size(kind)
         else:
@@ -285,76 +285,77 @@ def steps_of(made: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tuple
     return offset, steps
 
 
-def _address(known: Known) -> LaneShape:
-    made = known.made
-    if made.type.kind != "pointer":
-        return _plain(known)
-    base = known.shapes[0]
-    scale = known.width if made.operands[0].text in known.facts.interleaved else 1
-    offset, steps = steps_of(made, known.facts.layout)
-    stride, align = base.stride, min(base.align, twos(offset * scale))
+def _address(args: RuleArguments) -> LaneShape:
+    inst = args.inst
+    if inst.type.kind != "pointer":
+        return _default(args)
+    base = args.shapes[0]
+    scale = args.width if inst.operands[0].text in args.facts.granules else 1
+    offset, steps = index_steps(inst, args.facts.layout)
+    stride, align = base.stride, min(base.align, power_of_two_factor(offset * scale))
     for i, size in steps:
-        index = known.shapes[i]
+        index = args.shapes[i]
         if stride is None or index.stride is None:
             return VARYING
-        if index.stride and made.operands[i].type.bits != 64 and not index.tight & SIGNED:
+        if index.stride and inst.operands[i].type.bits != 64 and not index.tight & SIGNED:
             return VARYING
         stride += index.stride * size * scale
-        align = min(align, _times(index.align, twos(size * scale)))
-    return VARYING if stride is None else _linear(known, stride, align)
+        align = min(align, _multiply_alignments(index.align, power_of_two_factor(size * scale)))
+    return VARYING if stride is None else _linear(args, stride, align)
 
 
-def _load(known: Known) -> LaneShape:
-    pointer = known.shapes[0]
+def _load(args: RuleArguments) -> LaneShape:
+    pointer = args.shapes[0]
     return UNIFORM._replace(align=1) if pointer.uniform and not pointer.guards else VARYING
 
 
-def _alloca(known: Known) -> LaneShape:
-    made = known.made
-    assert made.element is not None  # noqa: S101  (every alloca has one)
-    granule = known.facts.interleaved.get(made.result)
-    return LaneShape(granule or known.facts.layout.size(made.element), 1, BOTH)
+def _alloca(args: RuleArguments) -> LaneShape:
+    inst = args.inst
+    assert inst.element is not None  # noqa: S101  (every alloca has one)
+    granule = args.facts.granules.get(inst.result)
+    return LaneShape(granule or args.facts.layout.size(inst.element), 1, BOTH)
 
 
-def _varying(known: Known) -> LaneShape:
-    del known
+def _varying(args: RuleArguments) -> LaneShape:
+    del args
     return VARYING
 
 
-def _is_active(known: Known) -> bool:
+def _reads_first_active(args: RuleArguments) -> bool:
     """Return whether a shuffle reads the first active lane, found by a ballot in the same block."""
-    definitions = known.facts.definitions
-    lane = definitions.get(known.made.operands[1].text)
+    definitions = args.facts.definitions
+    lane = definitions.get(args.inst.operands[1].text)
     if lane is None or not lane.word.startswith("llvm.cttz"):
         return False
-    votes = definitions.get(lane.operands[0].text)
-    return votes is not None and votes.word == "metalnb_ballot" and votes.block == known.made.block
+    ballot = definitions.get(lane.operands[0].text)
+    return ballot is not None and ballot.word == "metalnb_ballot" and ballot.block == args.inst.block
 
 
 _UNIFORM_CALLS = ("metalnb_",)
 
 
-def _call(known: Known) -> LaneShape:
-    name = known.made.word
-    given = known.facts.given.get(name)
-    if given is not None:
-        return given
+def _call(args: RuleArguments) -> LaneShape:
+    name = args.inst.word
+    position = args.facts.positions.get(name)
+    if position is not None:
+        return position
     if name.startswith("metalnb_shuffle"):
-        return UNIFORM if known.shapes[0].uniform or (known.shapes[1].uniform and _is_active(known)) else VARYING
+        return UNIFORM if args.shapes[0].uniform or (args.shapes[1].uniform and _reads_first_active(args)) else VARYING
     if name.startswith("metalnb_multiply"):
         return VARYING
     if name.startswith(_UNIFORM_CALLS):
         return UNIFORM
-    pure = name.startswith("llvm.") or name in known.facts.pure
-    return _plain(known) if pure else VARYING
+    is_pure = name.startswith("llvm.") or name in args.facts.pure
+    return _default(args) if is_pure else VARYING
 
 
-RULES: dict[str, Callable[[Known], LaneShape]] = {
-    **dict.fromkeys(BINARY, _plain), **dict.fromkeys(CASTS, _plain),
+RULES: dict[str, Callable[[RuleArguments], LaneShape]] = {
+    **dict.fromkeys(BINARY, _default), **dict.fromkeys(CASTS, _default),
     "add": _sum, "sub": _sum, "mul": _product, "shl": _shift_left, "lshr": _shift_right, "ashr": _shift_right,
-    "and": _and, "or": _or, "xor": _above, "zext": _widen, "sext": _widen, "trunc": _truncate, "ptrtoint": _same,
-    "inttoptr": _same, "bitcast": _same, "addrspacecast": _same, "freeze": _same, "fneg": _plain, "icmp": _compare,
-    "fcmp": _plain, "select": _select, "getelementptr": _address, "load": _load, "alloca": _alloca,
-    "atomicrmw": _varying, "cmpxchg": _varying, "call": _call, "extractelement": _plain, "insertelement": _plain,
-    "shufflevector": _plain, "extractvalue": _plain, "insertvalue": _plain,
+    "and": _and, "or": _or, "xor": _bitwise, "zext": _widen, "sext": _widen, "trunc": _truncate,
+    **dict.fromkeys(("ptrtoint", "inttoptr", "bitcast", "addrspacecast", "freeze"), _reinterpret),
+    "fneg": _default, "icmp": _compare, "fcmp": _default, "select": _select, "getelementptr": _address,
+    "load": _load, "alloca": _alloca,
+    "atomicrmw": _varying, "cmpxchg": _varying, "call": _call, "extractelement": _default, "insertelement": _default,
+    "shufflevector": _default, "extractvalue": _default, "insertvalue": _default,
 }  # fmt: skip

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from .text_emitter import Emitter
 
-__all__ = ["ALIGNMENT", "begun", "ended", "suspend"]
+__all__ = ["ALIGNMENT", "write_coroutine_end", "write_coroutine_start", "write_suspension"]
 
 ALIGNMENT = 128  # alignment of a frame in bytes: a vector of 32 floats
 
 _SUSPEND = "llvm.coro.suspend"
 
 
-def suspend(emitter: Emitter) -> None:
+def write_suspension(emitter: Emitter) -> None:
     """Write a barrier."""
     callee = emitter.declare(_SUSPEND, "i8", "token", "i1")
     state = emitter.op(f"call i8 {callee}(token none, i1 false)")
-    resumed = emitter.name("resumed")
+    resumed = emitter.fresh_name("resumed")
     emitter.do(f"switch i8 {state}, label %suspended [i8 0, label {resumed}  i8 1, label %suspended]")
     emitter.label(resumed)
 
 
-def begun(emitter: Emitter) -> None:
+def write_coroutine_start(emitter: Emitter) -> None:
     """Write a coroutine's start: take the next frame in ``%frames``, or end the coroutine if none is left."""
     emitter.declare("llvm.coro.id", "token", "i32", "ptr", "ptr", "ptr")
     emitter.declare("llvm.coro.size.i64", "i64")
@@ -48,7 +48,7 @@ def begun(emitter: Emitter) -> None:
     emitter.do("%handle = call ptr @llvm.coro.begin(token %id, ptr %frame)")
 
 
-def ended(emitter: Emitter) -> None:
+def write_coroutine_end(emitter: Emitter) -> None:
     """Write a coroutine's end."""
     callee = emitter.declare(_SUSPEND, "i8", "token", "i1")
     emitter.declare("llvm.coro.end", "void", "ptr", "i1", "token")

@@ -20,16 +20,16 @@ class FlowVariables:
 
     Attributes
     ----------
-    arriving : dict
+    arrivals : dict
         By block, the mask of the lanes that have reached it.
-    going_on : dict
+    continuations : dict
         By a loop's header, the lanes of the next iteration: a mask, or a bit if all lanes continue or none.
     phis : dict
         By a phi's name, its variables.
     """
 
-    arriving: dict[str, str] = field(default_factory=dict)
-    going_on: dict[str, str] = field(default_factory=dict)
+    arrivals: dict[str, str] = field(default_factory=dict)
+    continuations: dict[str, str] = field(default_factory=dict)
     phis: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -45,9 +45,10 @@ class Edge:
         self._source, self._target = source, target
         self._condition, self._known_mask = condition, mask
         loops = self._flow.loops
-        self._back = target in loops and source in loops[target].body
-        self._leaves = not self._back and self._flow.inner[source] != self._flow.outer(target)
-        self._together = bool(condition) and not self._back and self._body.analysis.arrive_together(source, target)
+        self._is_back_edge = target in loops and source in loops[target].body
+        self._leaves_loop = not self._is_back_edge and self._flow.loop_of[source] != self._flow.outer_loop(target)
+        is_forward = bool(condition) and not self._is_back_edge
+        self._is_convergent = is_forward and self._body.analysis.is_convergent_edge(source, target)
 
     @property
     def _mask(self) -> str:
@@ -63,92 +64,93 @@ class Edge:
     def write(self) -> None:
         """Write code that records which lanes take the edge, and sets the phis at its target."""
         stores = []
-        for made in self._flow.function.blocks[self._target]:
-            if made.opcode != "phi":
+        for inst in self._flow.function.blocks[self._target]:
+            if inst.opcode != "phi":
                 break
-            text = made.operands[made.targets.index(self._source)].text
-            if text != "poison" and (text != "undef" or self._body.analysis.of(made.result).varying):
-                stores += self._values(made, text)
-        if self._leaves and self._together:
-            self._at_the_end(stores)
+            text = inst.operands[inst.targets.index(self._source)].text
+            if text != "poison" and (text != "undef" or self._body.analysis.shape_of(inst.result).varying):
+                stores += self._phi_stores(inst, text)
+        if self._leaves_loop and self._is_convergent:
+            self._write_exit(stores)
             return
-        if self._back:
-            self._go_on()
-        elif self._target in self._variables.arriving:
-            self._arrive(self._mask)
+        if self._is_back_edge:
+            self._continue_loop()
+        elif self._target in self._variables.arrivals:
+            self._add_arrivals(self._mask)
         for store in stores:  # only now: one phi's new value may be another's old value
             self._body.emitter.do(store)
 
-    def _at_the_end(self, stores: list[str]) -> None:
+    def _write_exit(self, stores: list[str]) -> None:
         """Write a branch that stores a loop's results only when all lanes leave it.
 
         Selecting them by the condition would compute them and hold them in registers in every iteration.
         """
-        arrives = self._target in self._variables.arriving
-        if not stores and not arrives:
+        has_arrivals = self._target in self._variables.arrivals
+        if not stores and not has_arrivals:
             return
         emitter = self._body.emitter
-        yes, no = emitter.name("leave"), emitter.name("stay")
+        yes, no = emitter.fresh_name("leave"), emitter.fresh_name("stay")
         emitter.do(f"br i1 {self._condition}, label {yes}, label {no}")
         emitter.label(yes)
-        if arrives:
-            self._arrive(self._body.masks[self._source])
+        if has_arrivals:
+            self._add_arrivals(self._body.masks[self._source])
         for store in stores:
             emitter.do(store)
         emitter.do(f"br label {no}")
         emitter.label(no)
 
-    def _arrive(self, mask: str) -> None:
+    def _add_arrivals(self, mask: str) -> None:
         """Add lanes to the mask of those that have reached the target."""
-        emitter, slot = self._body.emitter, self._variables.arriving[self._target]
-        joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), mask)
-        emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
+        emitter, slot = self._body.emitter, self._variables.arrivals[self._target]
+        arrivals = emitter.mask_or(emitter.op(f"load {emitter.mask}, ptr {slot}"), mask)
+        emitter.do(f"store {emitter.mask} {arrivals}, ptr {slot}")
 
-    def _go_on(self) -> None:
+    def _continue_loop(self) -> None:
         """Add the lanes to the loop's next iteration."""
         emitter = self._body.emitter
-        slot = self._variables.going_on[self._target]
+        slot = self._variables.continuations[self._target]
         # Lanes may take an edge out of an inner loop at different times.
-        several = len(self._flow.loops[self._target].latches) > 1 or self._flow.inner[self._source] != self._target
+        loop = self._flow.loops[self._target]
+        has_several = len(loop.latches) > 1 or self._flow.loop_of[self._source] != self._target
         if self._target in self._body.analysis.divergence.loops:
             lanes = self._mask
-            if several:
-                lanes = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), lanes)
+            if has_several:
+                lanes = emitter.mask_or(emitter.op(f"load {emitter.mask}, ptr {slot}"), lanes)
             emitter.do(f"store {emitter.mask} {lanes}, ptr {slot}")
             return
         if self._condition:
-            taken = self._condition
+            continues = self._condition
         elif self._known_mask == self._body.masks[self._source]:
-            taken = "true"
+            continues = "true"
         else:
-            taken = emitter.any(self._known_mask)
-        if several:
-            taken = emitter.op(f"or i1 {taken}, {emitter.op(f'load i1, ptr {slot}')}")
-        emitter.do(f"store i1 {taken}, ptr {slot}")
+            continues = emitter.any_lane(self._known_mask)
+        if has_several:
+            continues = emitter.op(f"or i1 {continues}, {emitter.op(f'load i1, ptr {slot}')}")
+        emitter.do(f"store i1 {continues}, ptr {slot}")
 
-    def _values(self, made: IRInstruction, text: str) -> list[str]:
+    def _phi_stores(self, inst: IRInstruction, text: str) -> list[str]:
         """Return the stores that give a phi its value along this edge."""
-        body, emitter, slots = self._body, self._body.emitter, self._variables.phis[made.result]
-        alone = self._is_alone() or (self._leaves and self._together)
-        if not body.analysis.of(made.result).varying:
+        body, emitter, slots = self._body, self._body.emitter, self._variables.phis[inst.result]
+        is_only = self._is_only_value() or (self._leaves_loop and self._is_convergent)
+        if not body.analysis.shape_of(inst.result).varying:
             value = body.scalar(text)
-            if self._condition and not alone:
-                old = emitter.op(f"load {made.type}, ptr {slots[0]}")
-                value = emitter.op(f"select i1 {self._condition}, {made.type} {value}, {made.type} {old}")
-            return [f"store {made.type} {value}, ptr {slots[0]}"]
-        found = []
-        for kind, slot, part in zip(body.scalars(made.type), slots, body.parts(text, made.type), strict=True):
+            if self._condition and not is_only:
+                old = emitter.op(f"load {inst.type}, ptr {slots[0]}")
+                value = emitter.op(f"select i1 {self._condition}, {inst.type} {value}, {inst.type} {old}")
+            return [f"store {inst.type} {value}, ptr {slots[0]}"]
+        stores = []
+        for kind, slot, part in zip(body.scalars(inst.type), slots, body.parts(text, inst.type), strict=True):
             lanes, value = emitter.lanes(kind), part
-            if not alone:
+            if not is_only:
                 old = emitter.op(f"load {lanes}, ptr {slot}")
-                chosen = f"i1 {self._condition}" if self._together else f"{emitter.mask} {self._mask}"
-                value = emitter.op(f"select {chosen}, {lanes} {part}, {lanes} {old}")
-            found.append(f"store {lanes} {value}, ptr {slot}")
-        return found
+                selector = f"i1 {self._condition}" if self._is_convergent else f"{emitter.mask} {self._mask}"
+                value = emitter.op(f"select {selector}, {lanes} {part}, {lanes} {old}")
+            stores.append(f"store {lanes} {value}, ptr {slot}")
+        return stores
 
-    def _is_alone(self) -> bool:
+    def _is_only_value(self) -> bool:
         """Return whether a phi's previous value is dead here, so that a plain store replaces a blend."""
-        level = self._flow.inner[self._source]
-        if self._back:
+        level = self._flow.loop_of[self._source]
+        if self._is_back_edge:
             return len(self._flow.loops[self._target].latches) == 1 and level == self._target
-        return level == self._flow.outer(self._target) and len(self._flow.entering(self._target)) == 1
+        return level == self._flow.outer_loop(self._target) and len(self._flow.entry_predecessors(self._target)) == 1

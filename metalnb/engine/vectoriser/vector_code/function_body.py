@@ -12,11 +12,11 @@ from ..shape_analysis.shape_solver import LaneShapes
 from .text_emitter import Emitter, Mark
 from .vector_target import VectorTarget, pin
 
-__all__ = ["FunctionBody", "KeptValue", "LaneValue"]
+__all__ = ["FunctionBody", "LaneValue", "LoopResult"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptValue:
+class LoopResult:
     """The variables in which a value leaves a loop: a scalar, vectors, or both.
 
     The value may be uniform in the enclosing loop, yet varying after it if lanes leave it in different iterations.
@@ -26,13 +26,13 @@ class KeptValue:
     scalar : str
         An empty string if it is unused.
     parts : tuple of str
-    one_by_one : bool
+    is_divergent : bool
         Whether lanes leave in different iterations.
     """
 
     scalar: str
     parts: tuple[str, ...]
-    one_by_one: bool
+    is_divergent: bool
 
 
 @dataclass(slots=True)
@@ -75,15 +75,15 @@ class FunctionBody:
         The active lanes of each block.
     guards : dict
         The conditions of guards, by the value that has one.
-    current : str
+    current_block : str
         The label of the current block.
-    outside : dict
+    loop_results : dict
         The variables of values that leave a loop, by name.
-    escaped : dict
+    loop_reads : dict
         Those values once read, by name and block.
     gathers : list of IRInstruction
         Accesses made lane by lane.
-    storage : dict of str to int
+    storage_offsets : dict of str to int
         The offset of each variable in the threadgroup's memory, by its slot's name.
     positions : dict of str to LaneValue
         The results of the calls that return a thread's position.
@@ -100,11 +100,11 @@ class FunctionBody:
     values: dict[str, LaneValue] = field(default_factory=dict)
     masks: dict[str, str] = field(default_factory=dict)
     guards: dict[str, str] = field(default_factory=dict)
-    current: str = ""
-    escaped: dict[tuple[str, str], LaneValue] = field(default_factory=dict)
-    outside: dict[str, KeptValue] = field(default_factory=dict)
+    current_block: str = ""
+    loop_reads: dict[tuple[str, str], LaneValue] = field(default_factory=dict)
+    loop_results: dict[str, LoopResult] = field(default_factory=dict)
     gathers: list[IRInstruction] = field(default_factory=list)
-    storage: dict[str, int] = field(default_factory=dict)
+    storage_offsets: dict[str, int] = field(default_factory=dict)
     positions: dict[str, LaneValue] = field(default_factory=dict)
     rows: LaneShapes | None = None
     products: dict[tuple[str, ...], tuple[str, str]] = field(default_factory=dict)
@@ -117,11 +117,11 @@ class FunctionBody:
     @property
     def mask(self) -> str:
         """The active lanes of the current block."""
-        return self.masks[self.current]
+        return self.masks[self.current_block]
 
     def shape(self, text: str) -> LaneShape:
         """Return an operand's shape in the current block."""
-        return self.analysis.at(text, self.current)
+        return self.analysis.shape_at(text, self.current_block)
 
     def scalars(self, kind: IRType) -> list[IRType]:
         """Return the scalar types that make up a type."""
@@ -131,78 +131,78 @@ class FunctionBody:
 
     def value(self, text: str) -> LaneValue | None:
         """Return a value in the current block, or None for a constant."""
-        found = self.values.get(text)
-        if found is None:
+        value = self.values.get(text)
+        if value is None:
             if text[0] == "%":
                 message = f"a value is used before it is defined: {text}"
                 raise NotVectorised(message)
             return None
-        if text in self.outside:
+        if text in self.loop_results:
             definition = self.analysis.definitions[text]
-            header = self.analysis.flow.inner[definition.block]
-            if header is not None and not self.analysis.flow.inside_loop(header, self.current):
-                return self._from_loop(text, found)
-        return found
+            header = self.analysis.flow.loop_of[definition.block]
+            if header is not None and not self.analysis.flow.is_in_loop(header, self.current_block):
+                return self._read_loop_result(text, value)
+        return value
 
-    def _from_loop(self, text: str, found: LaneValue) -> LaneValue:
+    def _read_loop_result(self, text: str, definition: LaneValue) -> LaneValue:
         """Read a value that leaves a loop from its variables."""
-        key = (text, self.current)
-        known = self.escaped.get(key)
+        key = (text, self.current_block)
+        known = self.loop_reads.get(key)
         if known is not None:
             return known
-        shape = self.analysis.at(text, self.current)
-        kept = self.outside[text]
+        shape = self.analysis.shape_at(text, self.current_block)
+        result = self.loop_results[text]
         op, lanes = self.emitter.op, self.emitter.lanes
-        made = LaneValue(found.type, shape)
+        value = LaneValue(definition.type, shape)
         if shape.varying:
-            kinds = self.scalars(found.type)
-            made.parts = [op(f"load {lanes(k)}, ptr {s}") for k, s in zip(kinds, kept.parts, strict=True)]
+            kinds = self.scalars(definition.type)
+            value.parts = [op(f"load {lanes(k)}, ptr {s}") for k, s in zip(kinds, result.parts, strict=True)]
         else:
-            made.scalar = op(f"load {found.type}, ptr {kept.scalar}")
-        self.escaped[key] = made
-        return made
+            value.scalar = op(f"load {definition.type}, ptr {result.scalar}")
+        self.loop_reads[key] = value
+        return value
 
     def scalar(self, text: str) -> str:
         """Return lane 0's value of a uniform or strided operand."""
-        found = self.value(text)
-        if found is None:
+        value = self.value(text)
+        if value is None:
             return text
-        if not found.scalar:
+        if not value.scalar:
             message = f"a varying value is used as a scalar: {text}"
             raise NotVectorised(message)
-        return found.scalar
+        return value.scalar
 
     def parts(self, text: str, kind: IRType) -> list[str]:
         """Return an operand's vectors, one for each scalar of its type."""
-        found = self.value(text)
-        if found is None:
+        value = self.value(text)
+        if value is None:
             kinds = self.scalars(kind)
-            return [self.emitter.splat(k, c) for k, c in zip(kinds, self._constants(kind, text), strict=True)]
-        if found.parts is not None:
-            return found.parts
-        made = self._spread(found)
-        if found.mark is not None:
-            found.parts = made
-        return made
+            return [self.emitter.splat(k, c) for k, c in zip(kinds, self._constant_scalars(kind, text), strict=True)]
+        if value.parts is not None:
+            return value.parts
+        parts = self._broadcast(value)
+        if value.mark is not None:
+            value.parts = parts
+        return parts
 
     def vector(self, text: str, kind: IRType) -> str:
         """Return the vector of an operand of a scalar type."""
         return self.parts(text, kind)[0]
 
-    def _spread(self, found: LaneValue) -> list[str]:
+    def _broadcast(self, value: LaneValue) -> list[str]:
         """Build the vectors of a uniform or strided value at its definition."""
-        emitter, kind, at = self.emitter, found.type, found.mark
-        if found.shape.stride:
-            ramp = emitter.ramp("i64" if kind.kind == "pointer" else str(kind), found.shape.stride)
+        emitter, kind, at = self.emitter, value.type, value.mark
+        if value.shape.stride:
+            ramp = emitter.ramp("i64" if kind.kind == "pointer" else str(kind), value.shape.stride)
             if kind.kind == "pointer":
-                return [emitter.op(f"getelementptr i8, {kind} {found.scalar}, {emitter.lanes('i64')} {ramp}", at)]
-            return [emitter.op(f"add {emitter.lanes(kind)} {emitter.splat(kind, found.scalar, at)}, {ramp}", at)]
+                return [emitter.op(f"getelementptr i8, {kind} {value.scalar}, {emitter.lanes('i64')} {ramp}", at)]
+            return [emitter.op(f"add {emitter.lanes(kind)} {emitter.splat(kind, value.scalar, at)}, {ramp}", at)]
         return [
-            emitter.splat(k, one, at)
-            for k, one in zip(self.scalars(kind), self._pieces(kind, found.scalar, at), strict=True)
+            emitter.splat(k, scalar, at)
+            for k, scalar in zip(self.scalars(kind), self._split_scalar(kind, value.scalar, at), strict=True)
         ]
 
-    def _pieces(self, kind: IRType, scalar: str, at: Mark | None) -> list[str]:
+    def _split_scalar(self, kind: IRType, scalar: str, at: Mark | None) -> list[str]:
         """Return the scalars of a uniform vector or aggregate."""
         whole = self.analysis.layout.resolved(kind)
         op = self.emitter.op
@@ -210,14 +210,14 @@ class FunctionBody:
             return [op(f"extractelement {kind} {scalar}, i64 {i}", at) for i in range(whole.count)]
         if whole.kind in {"struct", "array"}:
             count = len(whole.fields) if whole.kind == "struct" else whole.count
-            found = []
+            scalars = []
             for i in range(count):
                 field_type = whole.fields[i] if whole.kind == "struct" else whole.element
-                found += self._pieces(field_type, op(f"extractvalue {kind} {scalar}, {i}", at), at)
-            return found
+                scalars += self._split_scalar(field_type, op(f"extractvalue {kind} {scalar}, {i}", at), at)
+            return scalars
         return [scalar]
 
-    def _constants(self, kind: IRType, text: str) -> list[str]:
+    def _constant_scalars(self, kind: IRType, text: str) -> list[str]:
         """Return the scalars of a constant."""
         whole = self.analysis.layout.resolved(kind)
         count = len(self.scalars(kind))
@@ -229,39 +229,39 @@ class FunctionBody:
             return [_ZERO.get(k.kind, "0") for k in self.scalars(kind)]
         if text.startswith("splat ("):
             return [split_type(text[7:-1])[1]] * count
-        found = []
+        scalars = []
         for part in parts_of(text[2:-2] if whole.packed else text[1:-1]):
-            element, one = split_type(part)
-            found += self._constants(element, one)
-        return found
+            element, constant = split_type(part)
+            scalars += self._constant_scalars(element, constant)
+        return scalars
 
     # ---- Definitions of values.
 
-    def define_scalar(self, made: IRInstruction, scalar: str) -> LaneValue:
+    def define_scalar(self, inst: IRInstruction, scalar: str) -> LaneValue:
         """Set the scalar of a uniform or strided value."""
-        value = LaneValue(made.type, self.analysis.of(made.result), scalar, None, self.emitter.mark())
-        self.values[made.result] = value
+        value = LaneValue(inst.type, self.analysis.shape_of(inst.result), scalar, None, self.emitter.mark())
+        self.values[inst.result] = value
         return value
 
-    def define(self, made: IRInstruction, parts: list[str]) -> None:
+    def define(self, inst: IRInstruction, parts: list[str]) -> None:
         """Set the vectors of a varying value."""
-        if made.result in self.pinned:
-            parts = [pin(self.emitter, self.target, k, x) for k, x in zip(self.scalars(made.type), parts, strict=True)]
-        self.values[made.result] = LaneValue(made.type, self.analysis.of(made.result), parts=parts)
+        if inst.result in self.pinned:
+            parts = [pin(self.emitter, self.target, k, x) for k, x in zip(self.scalars(inst.type), parts, strict=True)]
+        self.values[inst.result] = LaneValue(inst.type, self.analysis.shape_of(inst.result), parts=parts)
 
-    def names(self, made: IRInstruction) -> dict[str, str]:
+    def operand_scalars(self, inst: IRInstruction) -> dict[str, str]:
         """Return the scalars of an instruction's operands."""
-        return {name: self.scalar(name) for name in made.names if name in self.values}
+        return {name: self.scalar(name) for name in inst.used_names if name in self.values}
 
-    def guard(self, text: str) -> str:
+    def write_guard(self, text: str) -> str:
         """Return the condition under which a value's scalar determines all lanes' values, or an empty string."""
-        found = [self.guards[name] for name in sorted(self.shape(text).guards)]
-        if not found:
+        conditions = [self.guards[name] for name in sorted(self.shape(text).guards)]
+        if not conditions:
             return ""
-        joined = found[0]
-        for each in found[1:]:
-            joined = self.emitter.op(f"and i1 {joined}, {each}")
-        return joined
+        all_hold = conditions[0]
+        for condition in conditions[1:]:
+            all_hold = self.emitter.op(f"and i1 {all_hold}, {condition}")
+        return all_hold
 
 
 _ZERO = {"float": "0.0", "pointer": "null"}

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction, Operand
 from ...llvm.llvm_types import IRType
-from ..shape_analysis.lane_shapes import UNSIGNED, is_aligned, twos
-from ..shape_analysis.shape_rules import steps_of
+from ..shape_analysis.lane_shapes import UNSIGNED, is_aligned, power_of_two_factor
+from ..shape_analysis.shape_rules import index_steps
 from .function_body import FunctionBody
 
-__all__ = ["Factors", "LaneSum", "UniformFactor", "lane_constants", "lane_sum"]
+__all__ = ["Factors", "LaneSum", "UniformFactor", "find_lane_constants", "find_lane_sum"]
 
-_MOST_VISITED = 100  # values, for one address
-_MOST_TERMS, _MOST_FACTORS = 6, 2
+_MAX_VISITED = 100  # values, for one address
+_MAX_TERMS, _MAX_FACTORS = 6, 2
 _WORD, _WRAP = 64, 1 << 64  # an address wraps
 
 
@@ -51,7 +51,7 @@ class _UnknownSum(Exception):
     """Raised if a value is not known to be such a sum."""
 
 
-def lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
+def find_lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
     """Return an address as a sum; None if it is not known to be one.
 
     Parameters
@@ -66,10 +66,10 @@ def lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
         return None
 
 
-def lane_constants(body: FunctionBody, operand: Operand) -> tuple[int, ...] | None:
+def find_lane_constants(body: FunctionBody, operand: Operand) -> tuple[int, ...] | None:
     """Return each lane's constant, unsigned; None if a lane's value is not constant."""
-    found = lane_sum(body, operand.text, operand.type)
-    return None if found is None or any(found) else found.get((), (0,) * body.width)
+    total = find_lane_sum(body, operand.text, operand.type)
+    return None if total is None or any(total) else total.get((), (0,) * body.width)
 
 
 class _Reader:
@@ -82,53 +82,53 @@ class _Reader:
 
     def sum_of(self, text: str, kind: IRType) -> LaneSum:
         """Return a value's sum."""
-        found = self._known.get(text)
-        if found is None:
+        total = self._known.get(text)
+        if total is None:
             self._visited += 1
-            if self._visited > _MOST_VISITED or kind.kind not in {"pointer", "integer"}:
+            if self._visited > _MAX_VISITED or kind.kind not in {"pointer", "integer"}:
                 raise _UnknownSum
-            found = self._known[text] = self._sum(text, kind)
-            if len(found) > _MOST_TERMS or any(len(factors) > _MOST_FACTORS for factors in found):
+            total = self._known[text] = self._sum(text, kind)
+            if len(total) > _MAX_TERMS or any(len(factors) > _MAX_FACTORS for factors in total):
                 raise _UnknownSum
-        return found
+        return total
 
     def _sum(self, text: str, kind: IRType) -> LaneSum:
         bits = _WORD if kind.kind == "pointer" else kind.bits
         if text.lstrip("-").isdigit():
             return self._constant(int(text) % (1 << bits))
         shape = self._body.shape(text)
-        made = self._body.analysis.definitions.get(text)
+        inst = self._body.analysis.definitions.get(text)
         if shape.uniform and not shape.guards:
-            return self._alike(text, kind)
-        if made is not None and made.word == "metalnb_lane":
+            return self._uniform(text, kind)
+        if inst is not None and inst.word == "metalnb_lane":
             return {(): tuple(range(self._body.width))}
         tight = bits == _WORD or shape.tight & UNSIGNED or is_aligned(shape, self._body.width)
         if shape.stride is not None and not shape.guards and tight:
-            return _added(self._alike(text, kind), {(): tuple(i * shape.stride for i in range(self._body.width))})
-        if made is None:
+            return _add(self._uniform(text, kind), {(): tuple(i * shape.stride for i in range(self._body.width))})
+        if inst is None:
             raise _UnknownSum
-        return self._made(made, bits)
+        return self._instruction(inst, bits)
 
-    def _made(self, made: IRInstruction, bits: int) -> LaneSum:
-        if made.opcode == "getelementptr" and made.type.kind == "pointer":
-            return self._address(made)
-        if made.opcode == "zext":
-            return self.sum_of(made.operands[0].text, made.operands[0].type)
-        if made.opcode in {"sext", "trunc"}:
-            counts = self._constants(made.operands[0])
-            if made.opcode == "sext":
-                counts = tuple(_signed(x, made.operands[0].type.bits) for x in counts)
+    def _instruction(self, inst: IRInstruction, bits: int) -> LaneSum:
+        if inst.opcode == "getelementptr" and inst.type.kind == "pointer":
+            return self._address(inst)
+        if inst.opcode == "zext":
+            return self.sum_of(inst.operands[0].text, inst.operands[0].type)
+        if inst.opcode in {"sext", "trunc"}:
+            counts = self._constants(inst.operands[0])
+            if inst.opcode == "sext":
+                counts = tuple(_signed(x, inst.operands[0].type.bits) for x in counts)
             return {(): tuple(x % (1 << bits) for x in counts)}
-        if made.opcode in {"and", "lshr", "xor"} or (made.opcode == "or" and "disjoint" not in made.flags):
-            return self._by_bits(made, bits)
-        if made.opcode in {"add", "sub", "mul", "shl", "or"}:
-            return self._arithmetic(made, bits)
+        if inst.opcode in {"and", "lshr", "xor"} or (inst.opcode == "or" and "disjoint" not in inst.flags):
+            return self._bitwise(inst, bits)
+        if inst.opcode in {"add", "sub", "mul", "shl", "or"}:
+            return self._arithmetic(inst, bits)
         raise _UnknownSum
 
     def _constant(self, number: int) -> LaneSum:
         return {(): (number,) * self._body.width}
 
-    def _alike(self, text: str, kind: IRType, *, signed: bool = False) -> LaneSum:
+    def _uniform(self, text: str, kind: IRType, *, signed: bool = False) -> LaneSum:
         """Return a uniform number as a sum."""
         narrow = kind.kind == "integer" and kind.bits < _WORD
         steps = (f"{'sext' if signed else 'zext'} {kind} {{}} to i64",) if narrow else ()
@@ -137,55 +137,58 @@ class _Reader:
 
     def _constants(self, operand: Operand) -> tuple[int, ...]:
         """Return each lane's constant; None if a lane's value is not constant."""
-        found = self.sum_of(operand.text, operand.type)
-        if any(found):
+        total = self.sum_of(operand.text, operand.type)
+        if any(total):
             raise _UnknownSum
-        return found.get((), (0,) * self._body.width)
+        return total.get((), (0,) * self._body.width)
 
-    def _arithmetic(self, made: IRInstruction, bits: int) -> LaneSum:
-        a, b = (self.sum_of(operand.text, operand.type) for operand in made.operands)
-        if made.opcode == "shl":
-            places = self._constants(made.operands[1])
-            if max(places) >= bits:
+    def _arithmetic(self, inst: IRInstruction, bits: int) -> LaneSum:
+        a, b = (self.sum_of(operand.text, operand.type) for operand in inst.operands)
+        if inst.opcode == "shl":
+            shifts = self._constants(inst.operands[1])
+            if max(shifts) >= bits:
                 raise _UnknownSum
-            b = {(): tuple(1 << n for n in places)}
-        if made.opcode in {"mul", "shl"}:
-            found = _times(a, b)
+            b = {(): tuple(1 << n for n in shifts)}
+        if inst.opcode in {"mul", "shl"}:
+            result = _multiply(a, b)
         else:
-            found = _added(a, b, -1 if made.opcode == "sub" else 1)
-        if not any(found):
-            return {(): tuple(x % (1 << bits) for x in found.get((), (0,) * self._body.width))}
-        if bits != _WORD and made.opcode != "or" and "nuw" not in made.flags:
+            result = _add(a, b, -1 if inst.opcode == "sub" else 1)
+        if not any(result):
+            return {(): tuple(x % (1 << bits) for x in result.get((), (0,) * self._body.width))}
+        if bits != _WORD and inst.opcode != "or" and "nuw" not in inst.flags:
             raise _UnknownSum
-        return found
+        return result
 
-    def _by_bits(self, made: IRInstruction, bits: int) -> LaneSum:
+    def _bitwise(self, inst: IRInstruction, bits: int) -> LaneSum:
         """Return a shift or mask of a sum whose per-lane constants share no bits with the rest."""
-        given, other = made.operands
-        a, b = self.sum_of(given.text, given.type), self._constants(other)
+        left, right = inst.operands
+        a, b = self.sum_of(left.text, left.type), self._constants(right)
         counts = a.get((), (0,) * self._body.width)
-        if made.opcode == "lshr" and max(b) >= bits:
+        if inst.opcode == "lshr" and max(b) >= bits:
             raise _UnknownSum
-        found: LaneSum = {}
+        result: LaneSum = {}
         if any(a):
-            if made.opcode not in {"and", "lshr"} or len(set(b)) > 1:
+            if inst.opcode not in {"and", "lshr"} or len(set(b)) > 1:
                 raise _UnknownSum
-            factor = _apart(a, max(counts))
-            align = max(factor.align >> b[0], 1) if made.opcode == "lshr" else max(factor.align, twos(b[0]))
-            steps = (*factor.steps, f"{made.opcode} i64 {{}}, {b[0]}")
-            if made.opcode == "lshr" or b[0] >= factor.align:
-                found = {(factor._replace(steps=steps, align=align),): (1,) * self._body.width}
-        combine = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__, "lshr": int.__rshift__}[made.opcode]
-        return {**found, (): tuple(combine(x, y) for x, y in zip(counts, b, strict=True))}
+            factor = _disjoint_factor(a, max(counts))
+            if inst.opcode == "lshr":
+                align = max(factor.align >> b[0], 1)
+            else:
+                align = max(factor.align, power_of_two_factor(b[0]))
+            steps = (*factor.steps, f"{inst.opcode} i64 {{}}, {b[0]}")
+            if inst.opcode == "lshr" or b[0] >= factor.align:
+                result = {(factor._replace(steps=steps, align=align),): (1,) * self._body.width}
+        combine = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__, "lshr": int.__rshift__}[inst.opcode]
+        return {**result, (): tuple(combine(x, y) for x, y in zip(counts, b, strict=True))}
 
-    def _address(self, made: IRInstruction) -> LaneSum:
-        base = made.operands[0]
-        if base.text in self._body.analysis.interleaved:
+    def _address(self, inst: IRInstruction) -> LaneSum:
+        base = inst.operands[0]
+        if base.text in self._body.analysis.granules:
             raise _UnknownSum
-        offset, steps = steps_of(made, self._body.analysis.layout)
-        total = _added(self.sum_of(base.text, base.type), self._constant(offset))
+        offset, steps = index_steps(inst, self._body.analysis.layout)
+        total = _add(self.sum_of(base.text, base.type), self._constant(offset))
         for i, size in steps:
-            total = _added(total, self._index(made.operands[i]), size)
+            total = _add(total, self._index(inst.operands[i]), size)
         return total
 
     def _index(self, operand: Operand) -> LaneSum:
@@ -194,7 +197,7 @@ class _Reader:
         if kind.bits == _WORD:
             return self.sum_of(operand.text, kind)
         if shape.uniform and not shape.guards and operand.text.startswith("%"):
-            return self._alike(operand.text, kind, signed=True)
+            return self._uniform(operand.text, kind, signed=True)
         return {(): tuple(_signed(x, kind.bits) % _WRAP for x in self._constants(operand))}
 
 
@@ -203,30 +206,30 @@ def _signed(number: int, bits: int) -> int:
     return (number ^ half) - half
 
 
-def _apart(of: LaneSum, most: int) -> UniformFactor:
+def _disjoint_factor(total: LaneSum, largest: int) -> UniformFactor:
     """Return the number to which per-lane constants of at most `most` are added, if they share no bits."""
-    others = [(factors[0], counts) for factors, counts in of.items() if len(factors) == 1]
-    if len(others) != len(of) - (() in of) or len(others) != 1:
+    products = [(factors[0], counts) for factors, counts in total.items() if len(factors) == 1]
+    if len(products) != len(total) - (() in total) or len(products) != 1:
         raise _UnknownSum
-    ((factor, counts),) = others
-    if set(counts) != {1} or factor.is_pointer or most >= factor.align:
+    ((factor, counts),) = products
+    if set(counts) != {1} or factor.is_pointer or largest >= factor.align:
         raise _UnknownSum
     return factor
 
 
-def _added(a: LaneSum, b: LaneSum, times: int = 1) -> LaneSum:
+def _add(a: LaneSum, b: LaneSum, factor: int = 1) -> LaneSum:
     """Return a + times b."""
-    made = dict(a)
+    result = dict(a)
     for factors, counts in b.items():
-        before = made.get(factors, (0,) * len(counts))
-        made[factors] = tuple((x + times * y) % _WRAP for x, y in zip(before, counts, strict=True))
-    return {factors: counts for factors, counts in made.items() if any(counts) or not factors}
+        before = result.get(factors, (0,) * len(counts))
+        result[factors] = tuple((x + factor * y) % _WRAP for x, y in zip(before, counts, strict=True))
+    return {factors: counts for factors, counts in result.items() if any(counts) or not factors}
 
 
-def _times(a: LaneSum, b: LaneSum) -> LaneSum:
-    made: LaneSum = {}
-    for some, x in a.items():
-        for others, y in b.items():
-            product = {tuple(sorted(some + others)): tuple(i * j for i, j in zip(x, y, strict=True))}
-            made = _added(made, product)
-    return made
+def _multiply(a: LaneSum, b: LaneSum) -> LaneSum:
+    result: LaneSum = {}
+    for left, x in a.items():
+        for right, y in b.items():
+            product = {tuple(sorted(left + right)): tuple(i * j for i, j in zip(x, y, strict=True))}
+            result = _add(result, product)
+    return result

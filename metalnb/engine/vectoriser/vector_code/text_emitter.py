@@ -10,7 +10,7 @@ Mark = list[str]
 _PREFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "ptr": "p0"}
 
 
-def mangled(kind: str) -> str:
+def mangle(kind: str) -> str:
     """Return how an intrinsic's name spells a scalar type."""
     return "p0" if kind.startswith("ptr") else _PREFIX.get(kind, kind)
 
@@ -43,7 +43,7 @@ class Emitter:
         """The type of a mask."""
         return f"<{self.width} x i1>"
 
-    def name(self, prefix: str = "t") -> str:
+    def fresh_name(self, prefix: str = "t") -> str:
         """Return a fresh name."""
         self._count += 1
         return f"%{prefix}{self._count}"
@@ -54,7 +54,7 @@ class Emitter:
 
     def op(self, text: str, at: Mark | None = None) -> str:
         """Write an instruction, at a mark if one is given; return the name of its value."""
-        name = self.name()
+        name = self.fresh_name()
         line = f"  {name} = {text}"
         if at is None:
             self._lines.append(line)
@@ -64,9 +64,9 @@ class Emitter:
 
     def mark(self) -> Mark:
         """Return a position at which lines can still be added."""
-        made: Mark = []
-        self._lines.append(made)
-        return made
+        mark: Mark = []
+        self._lines.append(mark)
+        return mark
 
     def label(self, name: str) -> None:
         """Begin a block."""
@@ -74,7 +74,7 @@ class Emitter:
 
     def slot(self, kind: object) -> str:
         """Return a variable in memory, which clang turns back into registers."""
-        name = self.name("s")
+        name = self.fresh_name("s")
         self._slots.append(f"  {name} = alloca {kind}")
         return name
 
@@ -85,27 +85,27 @@ class Emitter:
         """
         return self.op(f'call ptr asm sideeffect "", "=r,0"(ptr {slot})')
 
-    def room(self, size: int) -> str:
+    def allocate(self, size: int) -> str:
         """Return memory for an array of all lanes."""
-        name = self.name("a")
+        name = self.fresh_name("a")
         self._slots.append(f"  {name} = alloca [{size} x i8], align 64")
         return name
 
-    def declare(self, name: str, result: str, *given: str, attributes: str = "") -> str:
+    def declare(self, name: str, result: str, *parameters: str, attributes: str = "") -> str:
         """Declare a function; return its name for calls."""
-        self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(given)}) {attributes}".rstrip())
+        self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(parameters)}) {attributes}".rstrip())
         return f"@{name}"
 
-    def call(self, name: str, result: str, *given: tuple[str, str], flags: str = "", at: Mark | None = None) -> str:
+    def call(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "", at: Mark | None = None) -> str:
         """Write a call of an intrinsic, and declare it; return the name of its value."""
-        callee = self.declare(name, result, *(kind for kind, _ in given))
-        return self.op(f"call {flags}{result} {callee}({', '.join(f'{k} {v}' for k, v in given)})", at)
+        callee = self.declare(name, result, *(kind for kind, _ in arguments))
+        return self.op(f"call {flags}{result} {callee}({', '.join(f'{k} {v}' for k, v in arguments)})", at)
 
-    def shuffled(self, kind: object, a: str, b: str, indices: Sequence[int | None], count: int | None = None) -> str:
+    def shuffle(self, kind: object, a: str, b: str, indices: Sequence[int | None], count: int | None = None) -> str:
         """Write a ``shufflevector`` of two vectors of `count` elements, by default one for each lane."""
-        given = f"<{count or self.width} x {kind}>"
-        listed = ", ".join("i32 poison" if i is None else f"i32 {i}" for i in indices)
-        return self.op(f"shufflevector {given} {a}, {given} {b}, <{len(indices)} x i32> <{listed}>")
+        vector = f"<{count or self.width} x {kind}>"
+        mask = ", ".join("i32 poison" if i is None else f"i32 {i}" for i in indices)
+        return self.op(f"shufflevector {vector} {a}, {vector} {b}, <{len(indices)} x i32> <{mask}>")
 
     def splat(self, kind: object, text: str, at: Mark | None = None) -> str:
         """Return a vector with a scalar in each lane."""
@@ -116,9 +116,9 @@ class Emitter:
         if text[0] not in "%@" and "(" not in text:
             return f"splat ({kind} {text})"
         vector = self.lanes(kind)
-        one = self.op(f"insertelement {vector} poison, {kind} {text}, i64 0", at)
+        first = self.op(f"insertelement {vector} poison, {kind} {text}, i64 0", at)
         return self.op(
-            f"shufflevector {vector} {one}, {vector} poison, <{self.width} x i32> zeroinitializer", at,
+            f"shufflevector {vector} {first}, {vector} poison, <{self.width} x i32> zeroinitializer", at,
         )  # fmt: skip
 
     def ramp(self, kind: str, stride: int) -> str:
@@ -128,18 +128,18 @@ class Emitter:
 
     # ---- Masks. `select` combines them, never `and`, since an inactive lane's value may be poison.
 
-    def both(self, mask: str, condition: str) -> str:
+    def mask_and(self, mask: str, condition: str) -> str:
         """Return a mask of the given lanes for which a condition holds."""
         return self.op(f"select {self.mask} {mask}, {self.mask} {condition}, {self.mask} zeroinitializer")
 
-    def either(self, a: str, b: str) -> str:
+    def mask_or(self, a: str, b: str) -> str:
         """Return the union of two masks."""
         return self.op(f"or {self.mask} {a}, {b}")
 
-    def bits(self, mask: str) -> str:
+    def mask_bits(self, mask: str) -> str:
         """Return a mask as an integer."""
         return self.op(f"bitcast {self.mask} {mask} to i{self.width}")
 
-    def any(self, mask: str) -> str:
+    def any_lane(self, mask: str) -> str:
         """Return whether a mask is not empty."""
-        return self.op(f"icmp ne i{self.width} {self.bits(mask)}, 0")
+        return self.op(f"icmp ne i{self.width} {self.mask_bits(mask)}, 0")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from ....llvm.llvm_types import IRType, type_of
 from ..function_body import FunctionBody
-from ..text_emitter import mangled
-from .multiply_add import multiply_add
+from ..text_emitter import mangle
+from .multiply_add import write_multiply_add
 
-__all__ = ["half_function", "in_float"]
+__all__ = ["is_computed_in_float", "write_half_function"]
 
 # Without half-precision arithmetic, LLVM would expand these intrinsics on halves lane by lane, or call a library
 # function per lane. Computed in float and rounded to half, each has the same result; LLVM computes fma this way, too.
@@ -21,45 +21,45 @@ _WIDENED = frozenset({
     "sqrt", "fma", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "minnum", "maxnum",
     "minimumnum", "maximumnum",
 })  # fmt: skip
-_CHOSEN = {"maxnum": "sgt", "maximumnum": "sgt", "minnum": "slt", "minimumnum": "slt"}
+_SELECTIONS = {"maxnum": "sgt", "maximumnum": "sgt", "minnum": "slt", "minimumnum": "slt"}
 _HALF, _FLOAT = type_of("half"), type_of("float")
 
 
-def in_float(body: FunctionBody, base: str, kind: IRType) -> bool:
+def is_computed_in_float(body: FunctionBody, base: str, kind: IRType) -> bool:
     """Return whether an intrinsic operates on halves and is computed in float here."""
-    return kind == _HALF and base in _WIDENED and not body.target.halves
+    return kind == _HALF and base in _WIDENED and not body.target.has_halves
 
 
-def half_function(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:
+def write_half_function(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:
     """Write an intrinsic on halves: convert them to float, compute, and round to half; return the result."""
-    if base in _CHOSEN:
-        return _chosen_half(body, _CHOSEN[base], *operands)
+    if base in _SELECTIONS:
+        return _write_half_selection(body, _SELECTIONS[base], *operands)
     emitter = body.emitter
     halves, floats = emitter.lanes(_HALF), emitter.lanes(_FLOAT)
-    given = [(floats, emitter.op(f"fpext {halves} {operand} to {floats}")) for operand in operands]
+    arguments = [(floats, emitter.op(f"fpext {halves} {operand} to {floats}")) for operand in operands]
     if base == "fma":
-        x, y, z = (operand for _, operand in given)
-        found = multiply_add(emitter, body.target, x, y, z, flags)
+        x, y, z = (operand for _, operand in arguments)
+        result = write_multiply_add(emitter, body.target, x, y, z, flags)
     else:
-        found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
-    return emitter.op(f"fptrunc {floats} {found} to {halves}")
+        result = emitter.call(f"llvm.{base}.v{body.width}{mangle('float')}", floats, *arguments, flags=flags)
+    return emitter.op(f"fptrunc {floats} {result} to {halves}")
 
 
-def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
+def _write_half_selection(body: FunctionBody, relation: str, a: str, b: str) -> str:
     """Write the maximum or minimum of two halves by comparing their bits; if one is NaN, the result is the other.
 
     If it were computed in float, clang's second pass would narrow it to halves again.
     """
     op, halves, words = body.emitter.op, body.emitter.lanes(_HALF), body.emitter.lanes("i16")
-    ordered, undefined = [], []
+    keys, nans = [], []
     for half in (a, b):
         bits = op(f"bitcast {halves} {half} to {words}")
-        below = op(f"lshr {words} {op(f'ashr {words} {bits}, splat (i16 15)')}, splat (i16 1)")
-        ordered.append(op(f"xor {words} {bits}, {below}"))
+        sign_mask = op(f"lshr {words} {op(f'ashr {words} {bits}, splat (i16 15)')}, splat (i16 1)")
+        keys.append(op(f"xor {words} {bits}, {sign_mask}"))
         size = op(f"and {words} {bits}, splat (i16 32767)")
-        undefined.append(op(f"icmp ugt {words} {size}, splat (i16 31744)"))  # infinity
+        nans.append(op(f"icmp ugt {words} {size}, splat (i16 31744)"))  # infinity
     mask = body.emitter.mask
-    first = op(f"icmp {relation} {words} {ordered[0]}, {ordered[1]}")
-    chosen = op(f"select {mask} {first}, {halves} {a}, {halves} {b}")
-    chosen = op(f"select {mask} {undefined[0]}, {halves} {b}, {halves} {chosen}")
-    return op(f"select {mask} {undefined[1]}, {halves} {a}, {halves} {chosen}")
+    first = op(f"icmp {relation} {words} {keys[0]}, {keys[1]}")
+    result = op(f"select {mask} {first}, {halves} {a}, {halves} {b}")
+    result = op(f"select {mask} {nans[0]}, {halves} {b}, {halves} {result}")
+    return op(f"select {mask} {nans[1]}, {halves} {a}, {halves} {result}")

@@ -9,22 +9,22 @@ from __future__ import annotations
 from ..text_emitter import Emitter
 from ..vector_target import VectorTarget
 
-__all__ = ["multiply_add"]
+__all__ = ["write_multiply_add"]
 
 _NAME = "metalnb_multiply_add"
 
 
-def multiply_add(emitter: Emitter, target: VectorTarget, x: str, y: str, z: str, flags: str = "") -> str:
+def write_multiply_add(emitter: Emitter, target: VectorTarget, x: str, y: str, z: str, flags: str = "") -> str:
     """Write x y + z of vectors of floats; return the result."""
     lanes = emitter.lanes("float")
-    given = [(lanes, operand) for operand in (x, y, z)]
-    if target.fuses:
-        return emitter.call(f"llvm.fma.v{emitter.width}f32", lanes, *given, flags=flags)
-    emitter.declarations.setdefault(_NAME, _function(emitter))
-    return emitter.op(f"call {lanes} @{_NAME}({', '.join(f'{kind} {operand}' for kind, operand in given)})")
+    arguments = [(lanes, operand) for operand in (x, y, z)]
+    if target.has_fma:
+        return emitter.call(f"llvm.fma.v{emitter.width}f32", lanes, *arguments, flags=flags)
+    emitter.declarations.setdefault(_NAME, _helper_function(emitter))
+    return emitter.op(f"call {lanes} @{_NAME}({', '.join(f'{kind} {operand}' for kind, operand in arguments)})")
 
 
-def _function(emitter: Emitter) -> str:
+def _helper_function(emitter: Emitter) -> str:
     """Return the function's IR: `$h_fma` of remainders.h on vectors."""
     lanes, wide, bits, mask = emitter.lanes("float"), emitter.lanes("double"), emitter.lanes("i64"), emitter.mask
     return f"""define internal {lanes} @{_NAME}({lanes} %x, {lanes} %y, {lanes} %z) #2 {{

@@ -6,31 +6,31 @@ from ....llvm.instructions import IRInstruction
 from ..function_body import FunctionBody
 from ..text_emitter import Emitter
 from ..vector_target import VectorTarget
-from .estimates import reciprocal_above, reciprocal_root
+from .estimates import write_reciprocal_root, write_upper_reciprocal
 
-__all__ = ["INTEGER_DIVISIONS", "divided", "divided_by_roots", "quotient_of"]
+__all__ = ["INTEGER_DIVISIONS", "write_division", "write_division_by_roots", "write_quotient"]
 
 INTEGER_DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
 
 
-def divided(body: FunctionBody, made: IRInstruction, kind: str, a: str, b: str) -> str:
+def write_division(body: FunctionBody, inst: IRInstruction, kind: str, a: str, b: str) -> str:
     """Divide integers; inactive lanes divide by 1."""
     emitter = body.emitter
     op, lanes = emitter.op, emitter.lanes(kind)
     if b.startswith("splat"):
-        return op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}")
-    uniform, wide = body.shape(made.operands[1].text).uniform, int(kind[1:]) > 32
+        return op(f"{inst.opcode} {inst.flag_prefix}{lanes} {a}, {b}")
+    uniform, wide = body.shape(inst.operands[1].text).uniform, int(kind[1:]) > 32
     if wide or not uniform:
         b = op(f"select {emitter.mask} {body.mask}, {lanes} {b}, {lanes} splat ({kind} 1)")
     if wide:
-        return op(f"{made.opcode} {lanes} {a}, {b}")
-    quotient = quotient_of(emitter, body.target, made.opcode[0], kind, a, b, uniform=uniform)
-    if made.opcode.endswith("div"):
+        return op(f"{inst.opcode} {lanes} {a}, {b}")
+    quotient = write_quotient(emitter, body.target, inst.opcode[0], kind, a, b, uniform=uniform)
+    if inst.opcode.endswith("div"):
         return quotient
     return op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
 
 
-def quotient_of(
+def write_quotient(
     emitter: Emitter, target: VectorTarget, sign: str, kind: str, a: str, b: str, *, uniform: bool,
 ) -> str:  # fmt: skip
     """Return the quotient of integers of at most 32 bits, ``sign`` being "s" or "u".
@@ -40,28 +40,28 @@ def quotient_of(
     """
     op, lanes, wide = emitter.op, emitter.lanes(kind), emitter.lanes("double")
     x, y = (op(f"{sign}itofp {lanes} {v} to {wide}") for v in (a, b))
-    inverse = reciprocal_above(emitter, target, y, uniform=uniform)
-    found = op(f"fdiv {wide} {x}, {y}" if inverse is None else f"fmul {wide} {x}, {inverse}")
-    return op(f"fpto{sign}i {wide} {found} to {lanes}")
+    inverse = write_upper_reciprocal(emitter, target, y, uniform=uniform)
+    quotient = op(f"fdiv {wide} {x}, {y}" if inverse is None else f"fmul {wide} {x}, {inverse}")
+    return op(f"fpto{sign}i {wide} {quotient} to {lanes}")
 
 
-def divided_by_roots(body: FunctionBody, made: IRInstruction, numerators: list[str]) -> list[str] | None:
+def write_division_by_roots(body: FunctionBody, inst: IRInstruction, numerators: list[str]) -> list[str] | None:
     """Divide floats by square roots in fast math, by an estimate; None for any other division.
 
     The root must be in the same block, so that its argument's vectors are available.
     """
-    root = body.analysis.definitions.get(made.operands[1].text)
+    root = body.analysis.definitions.get(inst.operands[1].text)
     if (
-        not body.target.estimates or "arcp" not in made.flags or str(made.type.element) != "float"
-        or root is None or not root.word.startswith("llvm.sqrt.") or root.block != made.block
-        or not body.analysis.of(root.result).varying
+        not body.target.has_estimates or "arcp" not in inst.flags or str(inst.type.element) != "float"
+        or root is None or not root.word.startswith("llvm.sqrt.") or root.block != inst.block
+        or not body.analysis.shape_of(root.result).varying
     ):  # fmt: skip
         return None
     emitter, lanes = body.emitter, body.emitter.lanes("float")
-    made_of = []
+    quotients = []
     for numerator, x in zip(numerators, body.parts(root.operands[0].text, root.type), strict=True):
-        found = reciprocal_root(emitter, body.target, x)
+        quotient = write_reciprocal_root(emitter, body.target, x)
         if numerator != "splat (float 1.000000e+00)":
-            found = emitter.op(f"fmul {made.prefix}{lanes} {numerator}, {found}")
-        made_of.append(found)
-    return made_of
+            quotient = emitter.op(f"fmul {inst.flag_prefix}{lanes} {numerator}, {quotient}")
+        quotients.append(quotient)
+    return quotients

@@ -11,16 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..function_body import FunctionBody
-from ..text_emitter import Emitter, mangled
+from ..text_emitter import Emitter, mangle
 
 __all__ = [
-    "EVERY_LANE", "Stretch", "all_active", "either", "gather", "gathered", "load_stretch", "scattered", "store_stretch",
+    "EVERY_LANE",
+    "Stretch",
+    "write_all_active",
+    "write_either",
+    "write_gather",
+    "write_masked_gather",
+    "write_masked_scatter",
+    "write_stretch_load",
+    "write_stretch_store",
 ]  # fmt: skip
 
 EVERY_LANE = "splat (i1 true)"
 _NOWHERE, _COPY = "metalnb_nowhere", "metalnb_copy_lanes"
 _WORDS = (4, 8)  # bytes of elements that AVX2 masks
-_MOST_LANES = 32
+_MAX_LANES = 32
 
 # Memory for inactive lanes to read, and a function that copies active lanes' elements, `step` bytes apart.
 _HELPERS = {
@@ -74,10 +82,10 @@ class Stretch:
     alignment: int
 
 
-def either(body: FunctionBody, condition: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
+def write_either(body: FunctionBody, condition: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
     """Write two forms of an access, selected by a condition."""
     emitter = body.emitter
-    yes, no, end = emitter.name("fast"), emitter.name("slow"), emitter.name("end")
+    yes, no, end = emitter.fresh_name("fast"), emitter.fresh_name("slow"), emitter.fresh_name("end")
     emitter.do(f"br i1 {condition}, label {yes}, label {no}")
     emitter.label(yes)
     fast()
@@ -88,43 +96,43 @@ def either(body: FunctionBody, condition: str, fast: Callable[[], None], slow: C
     emitter.label(end)
 
 
-def gathered(body: FunctionBody, element: str, pointers: str, alignment: int) -> str:
+def write_masked_gather(body: FunctionBody, element: str, pointers: str, alignment: int) -> str:
     """Write a gather of one element for each active lane; return the vector."""
     emitter, mask = body.emitter, body.mask
-    if not body.target.masks and mask != EVERY_LANE:
+    if not body.target.has_masks and mask != EVERY_LANE:
         lanes = emitter.lanes("ptr")
-        _help(body, _NOWHERE)
+        _declare_helper(body, _NOWHERE)
         pointers = emitter.op(f"select {emitter.mask} {mask}, {lanes} {pointers}, {lanes} splat (ptr @{_NOWHERE})")
         mask = EVERY_LANE
-    return gather(emitter, element, pointers, mask, alignment)
+    return write_gather(emitter, element, pointers, mask, alignment)
 
 
-def gather(emitter: Emitter, element: str, pointers: str, mask: str, alignment: int) -> str:
+def write_gather(emitter: Emitter, element: str, pointers: str, mask: str, alignment: int) -> str:
     """Write the gather instruction; return the vector."""
     kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
     callee = emitter.declare(
-        f"llvm.masked.gather.v{emitter.width}{mangled(element)}.v{emitter.width}p0", kind, lanes, emitter.mask, kind,
+        f"llvm.masked.gather.v{emitter.width}{mangle(element)}.v{emitter.width}p0", kind, lanes, emitter.mask, kind,
     )  # fmt: skip
     return emitter.op(
         f"call {kind} {callee}({lanes} align {alignment} {pointers}, {emitter.mask} {mask}, {kind} poison)"
     )
 
 
-def scattered(body: FunctionBody, element: str, value: str, pointers: str, alignment: int) -> None:
+def write_masked_scatter(body: FunctionBody, element: str, value: str, pointers: str, alignment: int) -> None:
     """Write a scatter of each active lane's element, in the order of the lanes."""
     emitter, mask = body.emitter, body.mask
     kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
-    if not body.target.masks and mask != EVERY_LANE:
+    if not body.target.has_masks and mask != EVERY_LANE:
         nowhere = emitter.splat("ptr", emitter.address(emitter.slot("i64")))
         pointers = emitter.op(f"select {emitter.mask} {mask}, {lanes} {pointers}, {lanes} {nowhere}")
         mask = EVERY_LANE
     callee = emitter.declare(
-        f"llvm.masked.scatter.v{emitter.width}{mangled(element)}.v{emitter.width}p0", "void", kind, lanes, emitter.mask,
+        f"llvm.masked.scatter.v{emitter.width}{mangle(element)}.v{emitter.width}p0", "void", kind, lanes, emitter.mask,
     )  # fmt: skip
     emitter.do(f"call void {callee}({kind} {value}, {lanes} align {alignment} {pointers}, {emitter.mask} {mask})")
 
 
-def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
+def write_stretch_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
     """Write the load of a stretch of memory; return it as one vector, in which inactive lanes' parts are poison.
 
     Parameters
@@ -137,113 +145,114 @@ def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretc
     stretch : Stretch
     """
     emitter = body.emitter
-    if body.target.masks:
-        return _masked_load(body, element, pointer, stretch)
+    if body.target.has_masks:
+        return _write_masked_load(body, element, pointer, stretch)
     if body.mask == EVERY_LANE:
-        return _unmasked_load(body, element, pointer, stretch)
-    if _masks_stretch(body, stretch):
-        return _masked_load(body, element, pointer, stretch)
+        return _write_unmasked_load(body, element, pointer, stretch)
+    if _can_mask(body, stretch):
+        return _write_masked_load(body, element, pointer, stretch)
     kind = f"<{emitter.width * stretch.step} x {element}>"
-    made, room = emitter.slot(kind), emitter.room(emitter.width * stretch.step * stretch.size)
+    result, buffer = emitter.slot(kind), emitter.allocate(emitter.width * stretch.step * stretch.size)
 
-    def whole() -> None:
-        emitter.do(f"store {kind} {_unmasked_load(body, element, pointer, stretch)}, ptr {made}")
+    def load_at_once() -> None:
+        emitter.do(f"store {kind} {_write_unmasked_load(body, element, pointer, stretch)}, ptr {result}")
 
-    def by_lane() -> None:
-        _copy(body, room, pointer, stretch)
-        emitter.do(f"store {kind} {emitter.op(f'load {kind}, ptr {room}, align 64')}, ptr {made}")
+    def load_by_lane() -> None:
+        _write_lane_copy(body, buffer, pointer, stretch)
+        emitter.do(f"store {kind} {emitter.op(f'load {kind}, ptr {buffer}, align 64')}, ptr {result}")
 
-    either(body, all_active(body), whole, by_lane)
-    return emitter.op(f"load {kind}, ptr {made}")
+    write_either(body, write_all_active(body), load_at_once, load_by_lane)
+    return emitter.op(f"load {kind}, ptr {result}")
 
 
-def store_stretch(body: FunctionBody, element: str, vector: str, pointer: str, stretch: Stretch) -> None:
-    """Write the store of a stretch of memory, given as one vector; see `load_stretch`."""
+def write_stretch_store(body: FunctionBody, element: str, vector: str, pointer: str, stretch: Stretch) -> None:
+    """Write the store of a stretch of memory, given as one vector; see `write_stretch_load`."""
     emitter = body.emitter
     kind = f"<{emitter.width * stretch.step} x {element}>"
 
-    def masked() -> None:
-        _masked_store(body, element, vector, pointer, stretch)
+    def store_masked() -> None:
+        _write_masked_store(body, element, vector, pointer, stretch)
 
-    def whole() -> None:
+    def store_at_once() -> None:
         emitter.do(f"store {kind} {vector}, ptr {pointer}, align {stretch.alignment}")
 
-    def by_lane() -> None:
-        room = emitter.room(emitter.width * stretch.step * stretch.size)
-        emitter.do(f"store {kind} {vector}, ptr {room}, align 64")
-        _copy(body, pointer, room, stretch)
+    def store_by_lane() -> None:
+        buffer = emitter.allocate(emitter.width * stretch.step * stretch.size)
+        emitter.do(f"store {kind} {vector}, ptr {buffer}, align 64")
+        _write_lane_copy(body, pointer, buffer, stretch)
 
-    if body.target.masks or body.mask == EVERY_LANE:
-        masked()
+    if body.target.has_masks or body.mask == EVERY_LANE:
+        store_masked()
         return
-    part = masked if _masks_stretch(body, stretch) else by_lane
+    store_part = store_masked if _can_mask(body, stretch) else store_by_lane
     if stretch.step == stretch.count:
-        either(body, all_active(body), whole, part)  # AVX2's masked stores are slow on many processors
+        # AVX2's masked stores are slow on many processors.
+        write_either(body, write_all_active(body), store_at_once, store_part)
     else:
-        part()
+        store_part()
 
 
 def _wide_mask(body: FunctionBody, stretch: Stretch) -> str:
     """Return the mask of a stretch of memory, with each lane's bit repeated for its elements."""
     if stretch.step == 1:
         return body.mask
-    picked = [lane if i < stretch.count else body.width for lane in range(body.width) for i in range(stretch.step)]
-    return body.emitter.shuffled("i1", body.mask, "zeroinitializer", picked)
+    lanes = [lane if i < stretch.count else body.width for lane in range(body.width) for i in range(stretch.step)]
+    return body.emitter.shuffle("i1", body.mask, "zeroinitializer", lanes)
 
 
-def _masks_stretch(body: FunctionBody, stretch: Stretch) -> bool:
+def _can_mask(body: FunctionBody, stretch: Stretch) -> bool:
     """Return whether AVX2 masks loads and stores of such elements."""
-    return body.target.avx2 and stretch.size in _WORDS
+    return body.target.is_avx2 and stretch.size in _WORDS
 
 
-def all_active(body: FunctionBody) -> str:
+def write_all_active(body: FunctionBody) -> str:
     """Return whether every lane is active."""
-    return body.emitter.op(f"icmp eq i{body.width} {body.emitter.bits(body.mask)}, -1")
+    return body.emitter.op(f"icmp eq i{body.width} {body.emitter.mask_bits(body.mask)}, -1")
 
 
-def _unmasked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
+def _write_unmasked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
     """Load a stretch for all lanes, but nothing past the last lane's elements, which may not be mapped."""
     emitter = body.emitter
-    size, beyond = emitter.width * stretch.step, stretch.step - stretch.count
-    if not beyond:
+    size, excess = emitter.width * stretch.step, stretch.step - stretch.count
+    if not excess:
         return emitter.op(f"load <{size} x {element}>, ptr {pointer}, align {stretch.alignment}")
     half = size // 2
     first = emitter.op(f"load <{half} x {element}>, ptr {pointer}, align {stretch.alignment}")
-    at = emitter.op(f"getelementptr {element}, ptr {pointer}, i64 {half - beyond}")
-    last = emitter.op(f"load <{half} x {element}>, ptr {at}, align {stretch.alignment}")
-    indices = [i if i < half else i + beyond if i + beyond < size else None for i in range(size)]
-    return emitter.shuffled(element, first, last, indices, half)
+    address = emitter.op(f"getelementptr {element}, ptr {pointer}, i64 {half - excess}")
+    last = emitter.op(f"load <{half} x {element}>, ptr {address}, align {stretch.alignment}")
+    indices = [i if i < half else i + excess if i + excess < size else None for i in range(size)]
+    return emitter.shuffle(element, first, last, indices, half)
 
 
-def _copy(body: FunctionBody, to: str, source: str, stretch: Stretch) -> None:
+def _write_lane_copy(body: FunctionBody, target: str, source: str, stretch: Stretch) -> None:
     """Copy active lanes' elements, one lane after another."""
     emitter = body.emitter
-    _help(body, _COPY)
+    _declare_helper(body, _COPY)
     emitter.declare("llvm.cttz.i32", "i32", "i32", "i1")
-    bits = emitter.bits(body.mask)
-    if body.width != _MOST_LANES:
-        bits = emitter.op(f"zext i{body.width} {bits} to i{_MOST_LANES}")
+    bits = emitter.mask_bits(body.mask)
+    if body.width != _MAX_LANES:
+        bits = emitter.op(f"zext i{body.width} {bits} to i{_MAX_LANES}")
     step, count = stretch.step * stretch.size, stretch.count * stretch.size
-    emitter.do(f"call void @{_COPY}(ptr {to}, ptr {source}, i32 {bits}, i64 {step}, i64 {count})")
+    emitter.do(f"call void @{_COPY}(ptr {target}, ptr {source}, i32 {bits}, i64 {step}, i64 {count})")
 
 
-def _help(body: FunctionBody, name: str) -> None:
+def _declare_helper(body: FunctionBody, name: str) -> None:
     body.emitter.declarations.setdefault(name, _HELPERS[name])
 
 
-def _masked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
+def _write_masked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
     emitter, count, mask = body.emitter, body.width * stretch.step, _wide_mask(body, stretch)
     kind = f"<{count} x {element}>"
-    name = f"llvm.masked.load.v{count}{mangled(element)}.p0"
+    name = f"llvm.masked.load.v{count}{mangle(element)}.p0"
     callee = emitter.declare(name, kind, "ptr", f"<{count} x i1>", kind)
-    given = f"ptr align {stretch.alignment} {pointer}, <{count} x i1> {mask}, {kind} poison"
-    return emitter.op(f"call {kind} {callee}({given})")
+    arguments = f"ptr align {stretch.alignment} {pointer}, <{count} x i1> {mask}, {kind} poison"
+    return emitter.op(f"call {kind} {callee}({arguments})")
 
 
-def _masked_store(body: FunctionBody, element: str, vector: str, pointer: str, stretch: Stretch) -> None:
+def _write_masked_store(body: FunctionBody, element: str, vector: str, pointer: str, stretch: Stretch) -> None:
     emitter, count, mask = body.emitter, body.width * stretch.step, _wide_mask(body, stretch)
     kind = f"<{count} x {element}>"
-    name = f"llvm.masked.store.v{count}{mangled(element)}.p0"
+    name = f"llvm.masked.store.v{count}{mangle(element)}.p0"
     callee = emitter.declare(name, "void", kind, "ptr", f"<{count} x i1>")
-    given = f"{kind} {vector}, ptr align {stretch.alignment} {pointer}, <{count} x i1> {mask}"
-    emitter.do(f"call void {callee}({given})")
+    arguments = f"{kind} {vector}, ptr align {stretch.alignment} {pointer}, <{count} x i1> {mask}"
+    emitter.do(f"call void {callee}({arguments})")
