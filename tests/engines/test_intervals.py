@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from metalnb.engine.robust.proofs.intervals import Interval, full_range
-from metalnb.engine.robust.proofs.operations import INVERSE, may_hold
+from metalnb.engine.robust.proofs.operations import may_hold
+from metalnb.engine.robust.scalar_graph.relations import PREDICATES
 
 hull, intersection, normalize = Interval.hull, Interval.intersect, Interval.normalize
 
@@ -22,7 +23,6 @@ SOME = [Interval(low, high) for low in range(-9, 18) for high in range(low, low 
 PAIRS = list(itertools.product(SOME, SOME))
 VIEWS = [pytest.param(Interval.unsigned, UNSIGNED, id="unsigned"), pytest.param(Interval.signed, SIGNED, id="signed")]
 View = Callable[[Interval, int], Interval]
-SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
 
 
 def integers(interval: Interval) -> range:
@@ -107,14 +107,31 @@ def test_intersection_with_all_residues_keeps_the_interval(length: int) -> None:
         assert residues(one) <= residues(intersection(long, one, BITS))
 
 
-@pytest.mark.parametrize("relation", sorted(INVERSE))
-def test_relation_that_holds_for_some_integers_may_hold(relation: str) -> None:
+def pairs_with(predicate: str) -> set[tuple[int, int]]:
+    """Return the residues of all pairs of integers for which one of LLVM's comparisons is true."""
+    compare, kind = getattr(operator, predicate[-2:]), SIGNED if predicate[0] == "s" else UNSIGNED
+    return {(a % COUNT, b % COUNT) for a, b in itertools.product(kind, kind) if compare(a, b)}
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_inverse_holds_elsewhere_and_swapped_for_the_same_pairs_turned_round(predicate: str) -> None:
+    relation, holding = PREDICATES[predicate], pairs_with(predicate)
+    every = set(itertools.product(range(COUNT), range(COUNT)))
+    assert relation.predicate == predicate
+    assert pairs_with(relation.inverse.predicate) == every - holding
+    assert pairs_with(relation.swapped.predicate) == {(b, a) for a, b in holding}
+    is_order = predicate not in {"eq", "ne"}
+    assert relation.is_inclusive == (is_order and (3, 3) in holding)
+    assert relation.is_below == (is_order and (2, 3) in holding)
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_relation_that_holds_for_some_integers_may_hold(predicate: str) -> None:
     """For intervals of one integer each, the answer is exact."""
-    sign, kind = SIGNS[relation.lstrip("us")], SIGNED if relation[0] == "s" else UNSIGNED
-    holding = {(a % COUNT, b % COUNT) for a, b in itertools.product(kind, kind) if sign(a, b)}
+    holding = pairs_with(predicate)
     for one, other in PAIRS[::5]:
         holds = not holding.isdisjoint(itertools.product(residues(one), residues(other)))
-        found = may_hold(relation, one, other, BITS)
+        found = may_hold(PREDICATES[predicate], one, other, BITS)
         assert found or not holds, (one, other)
         if one.low == one.high and other.low == other.high:
             assert found == holds, (one, other)
