@@ -10,7 +10,7 @@ from html import escape
 
 from .cost_records import LANES, LINE, AccessCost
 
-__all__ = ["access_picture", "access_words"]
+__all__ = ["access_caption", "draw_access"]
 
 _CELL, _LEFT, _TOP = 18, 76, 44  # pixels: a cell, the labels on the left, the lanes on top
 _WORD = 4
@@ -18,68 +18,69 @@ _DARK = 2  # the first lanes, whose colours are dark
 _MOST_ROWS, _TALL_ROWS = 32, 10
 
 
-def access_words(access: AccessCost, banks: int) -> str:
+def access_caption(access: AccessCost, banks: int) -> str:
     """Return a caption for the picture: ``lanes 0 to 31 of threadgroup 0 read 4 bytes each, 128 bytes apart``."""
     active = [lane for lane, at in enumerate(access.sample) if at is not None]
     first = f"lanes {active[0]} to {active[-1]}" if len(active) > 1 else f"lane {active[0]}"
     some = "" if len(active) == active[-1] - active[0] + 1 else f" ({len(active)} of them)"
     stride = access.stride
     if stride is None:
-        apart = _stretches(access) if len(active) > 1 else ""
+        apart = _describe_ranges(access) if len(active) > 1 else ""
     else:
         apart = "all at one address" if not stride else f"{abs(stride):,} bytes apart"
     verb = {"read": "read", "write": "write", "atomic": "update"}[access.kind]
-    said = f"{first}{some} of threadgroup {access.group:,} {verb} {access.size} byte{'s' * (access.size > 1)} each"
+    text = f"{first}{some} of threadgroup {access.group:,} {verb} {access.size} byte{'s' * (access.size > 1)} each"
     rows = f"a row is one word in each of {banks} banks" if access.space == "threadgroup" else (
         "a row is a line of 128 bytes, in four sectors of 32"
     )  # fmt: skip
-    return f"{said}{f', {apart}' if apart else ''}; {rows}"
+    return f"{text}{f', {apart}' if apart else ''}; {rows}"
 
 
-def _stretches(access: AccessCost) -> str:
-    """Return the number of separate memory ranges that the lanes access."""
+def _describe_ranges(access: AccessCost) -> str:
+    """Describe the separate memory ranges that the lanes access."""
     places = sorted({at for at in access.sample if at is not None})
     count = 1 + sum(b > a + access.size for a, b in itertools.pairwise(places))
     return f"in {count} stretches" if 1 < count < len(places) else "at scattered addresses"
 
 
-def access_picture(access: AccessCost, banks: int = 32) -> str:
+def draw_access(access: AccessCost, banks: int = 32) -> str:
     """Draw an access as SVG; lines and text have the page's colour."""
-    wide = banks * _WORD if access.space == "threadgroup" else LINE
-    columns = wide // _WORD
-    cells = _cells(access, wide)
+    row_bytes = banks * _WORD if access.space == "threadgroup" else LINE
+    columns = row_bytes // _WORD
+    cells = _lanes_by_word(access, row_bytes)
     rows = sorted({row for row, _ in cells})
     shown = rows[:_MOST_ROWS]
-    tall = _CELL if len(shown) <= _TALL_ROWS else 9
+    cell_height = _CELL if len(shown) <= _TALL_ROWS else 9
     below = (30 if access.space == "threadgroup" else 8) + (16 if len(rows) > len(shown) else 0)
-    height = _TOP + tall * len(shown) + below
+    height = _TOP + cell_height * len(shown) + below
     width = _LEFT + _CELL * max(columns, LANES) + 4
-    parts = [*_lanes(access), *_frame(len(shown), columns, tall, sectors=access.space != "threadgroup")]
+    frame = _draw_frame(len(shown), columns, cell_height, sectors=access.space != "threadgroup")
+    parts = [*_draw_lanes(access), *frame]
     for i, row in enumerate(shown):
-        y = _TOP + i * tall
-        if tall == _CELL or i % 4 == 0:
-            parts.append(_text(_LEFT - 6, y + tall - (5 if tall == _CELL else 0), f"+{row * wide:,}", "end"))
-        parts += [
-            _cell(column, y, tall, cells[row, column]) for column in range(columns) if (row, column) in cells
-        ]  # fmt: skip
+        y = _TOP + i * cell_height
+        if cell_height == _CELL or i % 4 == 0:
+            below_text = 5 if cell_height == _CELL else 0
+            parts.append(_text(_LEFT - 6, y + cell_height - below_text, f"+{row * row_bytes:,}", "end"))
+        used_columns = (column for column in range(columns) if (row, column) in cells)
+        parts += [_draw_cell(column, y, cell_height, cells[row, column]) for column in used_columns]
     if access.space == "threadgroup":
-        parts += _banks(cells, columns, _TOP + tall * len(shown))
+        parts += _draw_bank_counts(cells, columns, _TOP + cell_height * len(shown))
     if len(rows) > len(shown):
         parts.append(_text(_LEFT, height - 4, f"and {len(rows) - len(shown):,} rows more", "start"))
-    label = escape(access_words(access, banks))
+    label = escape(access_caption(access, banks))
     return (
         f'<svg class="mp-picture" viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{label}">'
         f"{''.join(parts)}</svg>"
     )
 
 
-def _cells(access: AccessCost, wide: int) -> dict[tuple[int, int], list[int]]:
+def _lanes_by_word(access: AccessCost, row_bytes: int) -> dict[tuple[int, int], list[int]]:
     """Return the lanes that access each word, by row and column."""
     found: dict[tuple[int, int], list[int]] = {}
     for lane, at in enumerate(access.sample):
         if at is not None:
             for word in range(at // _WORD, (at + access.size - 1) // _WORD + 1):
-                found.setdefault((word * _WORD // wide, word % (wide // _WORD)), []).append(lane)
+                found.setdefault((word * _WORD // row_bytes, word % (row_bytes // _WORD)), []).append(lane)
     return found
 
 
@@ -88,27 +89,27 @@ def _colour(lane: int) -> str:
     return f"hsl({215 - 2.2 * lane:.0f} 62% {48 + lane * 0.25:.0f}%)"
 
 
-def _ink(lane: int) -> str:
+def _text_colour(lane: int) -> str:
     """Return black or white, whichever is readable on a lane's colour."""
     return "#fff" if lane < _DARK else "#000"
 
 
-def _lanes(access: AccessCost) -> list[str]:
+def _draw_lanes(access: AccessCost) -> list[str]:
     parts = [_text(_LEFT - 6, 17, "lane", "end")]
     for lane, at in enumerate(access.sample):
         x = _LEFT + lane * _CELL
         fill = f'fill="{_colour(lane)}"' if at is not None else 'fill="none" stroke="currentColor" stroke-opacity=".3"'
         parts.append(f'<rect x="{x + 1}" y="4" width="{_CELL - 2}" height="{_CELL}" rx="2" {fill}/>')
-        ink = f' fill="{_ink(lane)}"' if at is not None else ' fill="currentColor" opacity=".5"'
+        ink = f' fill="{_text_colour(lane)}"' if at is not None else ' fill="currentColor" opacity=".5"'
         parts.append(f'<text x="{x + _CELL / 2}" y="17" text-anchor="middle"{ink}>{lane}</text>')
     return parts
 
 
-def _frame(rows: int, columns: int, tall: int, *, sectors: bool) -> list[str]:
+def _draw_frame(rows: int, columns: int, cell_height: int, *, sectors: bool) -> list[str]:
     """Draw the lines of 128 bytes, with thicker borders between sectors."""
-    end, bottom = _LEFT + columns * _CELL, _TOP + rows * tall
+    end, bottom = _LEFT + columns * _CELL, _TOP + rows * cell_height
     parts = [
-        f'<path d="M{_LEFT} {_TOP + i * tall}H{end}" stroke="currentColor" stroke-opacity=".18"/>'
+        f'<path d="M{_LEFT} {_TOP + i * cell_height}H{end}" stroke="currentColor" stroke-opacity=".18"/>'
         for i in range(rows + 1)
     ]  # fmt: skip
     step = 8 if sectors else 1
@@ -125,18 +126,19 @@ def _frame(rows: int, columns: int, tall: int, *, sectors: bool) -> list[str]:
     return parts
 
 
-def _cell(column: int, y: float, tall: int, lanes: list[int]) -> str:
+def _draw_cell(column: int, y: float, height: int, lanes: list[int]) -> str:
     x = _LEFT + column * _CELL
-    box = f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{_CELL - 1}" height="{tall - 1}" fill="{_colour(lanes[0])}"/>'
-    told = f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {', '.join(map(str, lanes))}"
-    if tall < _CELL:
-        return f"<g><title>{told}</title>{box}</g>"
+    box = f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{_CELL - 1}" height="{height - 1}" fill="{_colour(lanes[0])}"/>'
+    title = f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {', '.join(map(str, lanes))}"
+    if height < _CELL:
+        return f"<g><title>{title}</title>{box}</g>"
     text = str(lanes[0]) if len(lanes) == 1 else f"×{len(lanes)}"
-    at = f'x="{x + _CELL / 2}" y="{y + tall - 5}"'
-    return f'<g><title>{told}</title>{box}<text {at} text-anchor="middle" fill="{_ink(lanes[0])}">{text}</text></g>'
+    at = f'x="{x + _CELL / 2}" y="{y + height - 5}"'
+    colour = _text_colour(lanes[0])
+    return f'<g><title>{title}</title>{box}<text {at} text-anchor="middle" fill="{colour}">{text}</text></g>'
 
 
-def _banks(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:
+def _draw_bank_counts(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:
     """Label each bank with the number of words that it must deliver."""
     counts = [sum(column == c for _, column in cells) for c in range(columns)]
     most = max(counts)

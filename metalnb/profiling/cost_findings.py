@@ -10,18 +10,18 @@ from metalnb.timing.units import percent
 from .cost_records import LANES, LINE, SECTOR, AccessCost, LineCost
 from .device_table import device_of
 from .profile_record import Profile
-from .spread_access import padding_for, spread_words
+from .spread_access import describe_spread, padding_for
 from .time_bounds import busy_processors, time_bounds
 
 __all__ = ["ProfileFinding", "findings"]
 
-_MOST = 3
-_WORTH = 0.03  # fraction of all cycles: a lower cost is not reported
-_APART = 1.5  # multiples of the fewest sectors that hold the bytes
+_MOST_FINDINGS = 3
+_SMALLEST_SHARE = 0.03  # fraction of all cycles: a lower cost is not reported
+_MOST_SPREAD = 1.5  # multiples of the fewest sectors that hold the bytes
 _FEW_LANES = 24
-_WAITED = 0.15
-_REREAD = 8  # times that each byte is transferred
-_CACHED = 8 << 10  # bytes that the smallest first-level cache holds
+_LONG_WAIT = 0.15
+_MANY_READS = 8  # times that each byte is transferred
+_CACHE_BYTES = 8 << 10  # bytes that the smallest first-level cache holds
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
 _LAUNCH = 1e-5  # seconds: a shorter kernel does not need more processors
 _VERBS = {"read": "read", "write": "write", "atomic": "update"}
@@ -57,85 +57,85 @@ def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
     """Return at most three findings, the costliest first; one about idle processors comes last."""
     found: list[ProfileFinding] = []
     for access in profile.accesses:
-        found += _of_access(access, profile)
-    found += _divergence(profile)
-    found += _waiting(profile)
-    found += _reread(profile)
-    found += [_private(line) for line in profile.lines if line.private]
+        found += _access_findings(access, profile)
+    found += _divergence_findings(profile)
+    found += _waiting_findings(profile)
+    found += _reread_findings(profile)
+    found += [_private_finding(line) for line in profile.lines if line.private]
     total = sum(line.cycles for line in profile.lines)
     best: dict[tuple[int, str], ProfileFinding] = {}
     for one in sorted(found, key=lambda f: -f.cycles):
-        if one.cycles > _WORTH * total:
+        if one.cycles > _SMALLEST_SHARE * total:
             best.setdefault((one.line, one.kind), one)
-    idle = tuple(_idle(profile))
-    return *tuple(best.values())[: _MOST - len(idle)], *idle
+    idle = tuple(_idle_findings(profile))
+    return *tuple(best.values())[: _MOST_FINDINGS - len(idle)], *idle
 
 
-def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]:
-    if access.sectors > _APART * access.least_sectors:
-        yield _uncoalesced(access, profile)
+def _access_findings(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]:
+    if access.sectors > _MOST_SPREAD * access.least_sectors:
+        yield _uncoalesced_finding(access, profile)
     elif access.space == "device" and access.kind != "atomic" and access.size < 4 and access.stride == access.size:
-        yield _narrow(access)
+        yield _narrow_finding(access)
     if access.conflicts:
-        yield _conflicts(access, profile)
+        yield _conflicts_finding(access, profile)
     if access.contended:
-        yield _atomics(access)
+        yield _atomics_finding(access)
 
 
-def _uncoalesced(access: AccessCost, profile: Profile) -> ProfileFinding:
-    lanes, sectors, lines = (_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
+def _uncoalesced_finding(access: AccessCost, profile: Profile) -> ProfileFinding:
+    lanes, sectors, lines = (_format_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
     use = access.used / max(1, access.lines)
-    how, cure = spread_words(access, profile)
+    how, cure = describe_spread(access, profile)
     apart = f"{lines} line{'s' * (lines != '1')} of {LINE} bytes ({sectors} sectors of {SECTOR})"
-    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {apart} of {access.name} "
-    said += f"and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
+    text = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {apart} of {access.name} "
+    text += f"and use {_format_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
     cost = (access.sectors - access.least_sectors) / 2
-    return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", cost, access)
+    return ProfileFinding(access.line, "uncoalesced", f"{text}. {cure}.", cost, access)
 
 
-def _narrow(access: AccessCost) -> ProfileFinding:
-    lanes = _mean(access.lanes, access.runs)
+def _narrow_finding(access: AccessCost) -> ProfileFinding:
+    lanes = _format_mean(access.lanes, access.runs)
     moved = round(access.used / access.runs)
     kind = "char4" if access.size == 1 else "a vector of two or four"
     each = f"{access.size} byte{'s' * (access.size > 1)} each"
-    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} bytes in all, "
-    said += f"{access.runs:,} times; a SIMD-group can request {LANES * 16} at once. "
+    text = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} bytes in all, "
+    text += f"{access.runs:,} times; a SIMD-group can request {LANES * 16} at once. "
     cost = access.runs * (1 - moved / LINE)
-    return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost), access)
+    return ProfileFinding(access.line, "narrow", text + f"Let each lane take {kind} at a time.", max(0.0, cost), access)
 
 
-def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
-    lanes, passes, least = (_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
-    said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
-    said += f"({access.name}) where {least} would do: {access.conflicts:,} extra passes"
+def _conflicts_finding(access: AccessCost, profile: Profile) -> ProfileFinding:
+    lanes, passes, least = (_format_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
+    text = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
+    text += f"({access.name}) where {least} would do: {access.conflicts:,} extra passes"
     apart, padding = access.apart, padding_for(access, profile)
     if apart is not None:
         most = "" if access.stride == apart else "most "
         far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
-        said += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
+        text += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
         cure = "Padding does not help: let adjacent lanes take adjacent words"
     else:
-        said += "; the lanes' addresses are scattered"
+        text += "; the lanes' addresses are scattered"
         cure = "Padding does not help: sort the lookups, or give each group of lanes its own copy"
     if padding:
         longer = f"{padding} elements" if padding > 1 else "one element"
         cure = f"Make the array's rows {longer} longer, so that the elements of a column are in different banks"
-    return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts), access)
+    return ProfileFinding(access.line, "conflicts", f"{text}. {cure}.", float(access.conflicts), access)
 
 
-def _atomics(access: AccessCost) -> ProfileFinding:
-    lanes, contended = (_mean(n, access.runs) for n in (access.lanes, access.contended))
-    said = f"line {access.line}: of {lanes} lanes that update {access.name}, {contended} "
-    said += f"share an address with an earlier lane, up to {access.repeated} lanes at one: such updates run one "
-    said += "after another. "
+def _atomics_finding(access: AccessCost) -> ProfileFinding:
+    lanes, contended = (_format_mean(n, access.runs) for n in (access.lanes, access.contended))
+    text = f"line {access.line}: of {lanes} lanes that update {access.name}, {contended} "
+    text += f"share an address with an earlier lane, up to {access.repeated} lanes at one: such updates run one "
+    text += "after another. "
     space = "device" if access.space == "device" else "threadgroup"
     cure = "Add up in the SIMD-group first (simd_sum)"
     if space == "device":
         cure += ", or in threadgroup memory, and update device memory once"
-    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.contended), access)
+    return ProfileFinding(access.line, "atomics", f"{text}{cure}.", float(access.contended), access)
 
 
-def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
+def _divergence_findings(profile: Profile) -> Iterator[ProfileFinding]:
     """Yield the lines with the fewest active lanes, at the branch where the lanes diverge."""
     threads = profile.threadgroup[0] * profile.threadgroup[1] * profile.threadgroup[2]
     idle: dict[int, list[LineCost]] = {}
@@ -147,46 +147,46 @@ def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
         lost = sum(line.cycles * (1 - line.lanes / LANES) for line in lines)
         fewest = min(lines, key=lambda line: line.lanes)
         where = f"line {fewest.line} runs" if len(lines) == 1 else f"lines {lines[0].line} to {lines[-1].line} run"
-        few = f"{where} with {_number(fewest.lanes)} of {LANES} lanes"
+        few = f"{where} with {_format_number(fewest.lanes)} of {LANES} lanes"
         if at:
             branch = next(b for b in profile.lines if b.line == at)
-            said = f"line {at}: lanes diverge at {branch.divergent:,} of {branch.branches:,} branches; {few}. "
-            said += "Let adjacent threads continue, so that whole SIMD-groups take one side."
+            text = f"line {at}: lanes diverge at {branch.divergent:,} of {branch.branches:,} branches; {few}. "
+            text += "Let adjacent threads continue, so that whole SIMD-groups take one side."
         elif threads % LANES:
-            said = f"{few}: a threadgroup of {threads} threads is not a multiple of {LANES}. Make it one."
+            text = f"{few}: a threadgroup of {threads} threads is not a multiple of {LANES}. Make it one."
         else:
-            said = f"{few}: whole SIMD-groups have too few threads. Give each thread less, or make the grid a multiple."
-        yield ProfileFinding(at or fewest.line, "divergence", said, lost)
+            text = f"{few}: whole SIMD-groups have too few threads. Give each thread less, or make the grid a multiple."
+        yield ProfileFinding(at or fewest.line, "divergence", text, lost)
 
 
-def _waiting(profile: Profile) -> Iterator[ProfileFinding]:
+def _waiting_findings(profile: Profile) -> Iterator[ProfileFinding]:
     total = sum(line.cycles for line in profile.lines)
     for barrier in profile.barriers:
-        if barrier.waited > _WAITED:
-            said = f"line {barrier.line}: SIMD-groups spend {percent(barrier.waited)} of the time since the previous "
-            said += f"barrier waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
-            said += "Spread the work before it over all SIMD-groups."
-            yield ProfileFinding(barrier.line, "waiting", said, barrier.waited * total / len(profile.barriers))
+        if barrier.waited > _LONG_WAIT:
+            text = f"line {barrier.line}: SIMD-groups spend {percent(barrier.waited)} of the time since the previous "
+            text += f"barrier waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
+            text += "Spread the work before it over all SIMD-groups."
+            yield ProfileFinding(barrier.line, "waiting", text, barrier.waited * total / len(profile.barriers))
 
 
-def _reread(profile: Profile) -> Iterator[ProfileFinding]:
+def _reread_findings(profile: Profile) -> Iterator[ProfileFinding]:
     """Yield memory that is transferred repeatedly, although its sectors are well used."""
     for buffer in profile.buffers:
         reads = [a for a in profile.accesses if a.name == buffer.name and a.kind == "read" and a.space == "device"]
         travelled = sum(a.travelled for a in reads)
-        scattered = any(a.sectors > _APART * a.least_sectors for a in reads)
-        if not reads or buffer.read <= _CACHED or travelled < _REREAD * buffer.read or scattered:
+        scattered = any(a.sectors > _MOST_SPREAD * a.least_sectors for a in reads)
+        if not reads or buffer.read <= _CACHE_BYTES or travelled < _MANY_READS * buffer.read or scattered:
             continue
         most = max(reads, key=lambda a: a.travelled)
         times = travelled / buffer.read
-        said = f"line {most.line}: each byte of {buffer.name} is read {_number(times)} times by SIMD-groups: "
+        text = f"line {most.line}: each byte of {buffer.name} is read {_format_number(times)} times by SIMD-groups: "
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
-        said += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
-        yield ProfileFinding(most.line, "reread", said, (travelled - buffer.read) / SECTOR / 2, most)
+        text += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
+        yield ProfileFinding(most.line, "reread", text, (travelled - buffer.read) / SECTOR / 2, most)
 
 
-def _idle(profile: Profile) -> Iterator[ProfileFinding]:
+def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
     """Yield a finding if a device has more processors than the grid has threadgroups, for the least filled device."""
     devices = [device_of(name) for name in profile.devices]
     idle = [d for d in devices if busy_processors(profile, d) < d.processors.value]
@@ -195,23 +195,23 @@ def _idle(profile: Profile) -> Iterator[ProfileFinding]:
         return
     most = max(profile.lines, key=lambda line: line.cycles)
     there = int(device.processors.value)
-    said = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
-    said += f"so {there - profile.groups} of the {there} processors of an {device.name} are idle. "
+    text = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
+    text += f"so {there - profile.groups} of the {there} processors of an {device.name} are idle. "
     cure = "Let more threads share the work: give a SIMD-group what one thread does now, or make threadgroups smaller."
     total = sum(line.cycles for line in profile.lines)
-    yield ProfileFinding(most.line, "idle", said + cure, total * (1 - profile.groups / there))
+    yield ProfileFinding(most.line, "idle", text + cure, total * (1 - profile.groups / there))
 
 
-def _private(line: LineCost) -> ProfileFinding:
-    said = f"line {line.line}: each thread's own array is in memory, not in registers: {line.private:,} times. "
+def _private_finding(line: LineCost) -> ProfileFinding:
+    text = f"line {line.line}: each thread's own array is in memory, not in registers: {line.private:,} times. "
     cure = "Index it by constants in loops that unroll, or make it smaller."
-    return ProfileFinding(line.line, "private", said + cure, line.private / LANES * 4)
+    return ProfileFinding(line.line, "private", text + cure, line.private / LANES * 4)
 
 
-def _mean(count: int, runs: int) -> str:
-    return _number(count / max(1, runs))
+def _format_mean(count: int, runs: int) -> str:
+    return _format_number(count / max(1, runs))
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """Write a mean, without decimals if it is an integer."""
     return f"{value:,.0f}" if abs(value - round(value)) < 0.05 or value >= 100 else f"{value:,.1f}"

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from metalnb.errors import ArgumentError
 
+from .apple_chips import CHIPS, LANES_PER_CORE, OTHER_SOURCES, AppleChip
+from .apple_chips import SOURCES as CHIP_SOURCES
+
 __all__ = ["DEVICES", "DeviceFigures", "Figure", "device_of"]
 
 
@@ -79,23 +82,24 @@ class DeviceFigures:
 
 
 _TURNER = "P. Turner, metal-benchmarks (measured)"
-_APPLE = "Apple, technical specifications"
-_OTHERS = "reported by others, from the peak rates that benchmarks reach"
 _LINES = Figure(1, "assumed: one line's tag a cycle", public=False)
 _FEATURES = "Apple, Metal feature set tables: 32 KB for a threadgroup; that many fit, " + _TURNER
 _GUIDE = "NVIDIA, CUDA C++ Programming Guide, compute capability "
 
 
-def _apple(name: str, processors: int, gigahertz: float, gigabytes: float, *, fixed: bool = True) -> DeviceFigures:
+def _apple(name: str, chip: AppleChip) -> DeviceFigures:
     """Return one of Apple's GPUs: the rates of a core have been the same since family 7, as far as is known."""
-    measured = _TURNER if fixed else _OTHERS
+    clock = f"estimated: as of the {chip.clock_of}" if chip.clock_of else CHIP_SOURCES["clock"]
     return DeviceFigures(
-        name, Figure(processors, _APPLE), Figure(gigahertz * 1e9, measured, public=False),
-        Figure(128, "Apple, M1 (128 execution units to a core); " + _TURNER),
-        Figure(128, _TURNER, public=False), Figure(32, _TURNER, public=False), Figure(gigabytes * 1e9, _APPLE),
+        name.removeprefix("Apple "), Figure(max(chip.cores), CHIP_SOURCES["cores"]),
+        Figure(chip.clock * 1e6, clock, public=False),
+        Figure(LANES_PER_CORE, "Apple, M1 (128 execution units to a core); " + _TURNER),
+        Figure(128, _TURNER, public=False), Figure(32, _TURNER, public=False),
+        Figure(chip.bandwidth, OTHER_SOURCES.get((name, "bandwidths"), CHIP_SOURCES["bandwidths"])),
         Figure(128, "assumed: 32 banks of 4 bytes, as NVIDIA's", public=False), _LINES,
         Figure(3072, _TURNER, public=False), Figure(208 * 256, _TURNER, public=False),
-        Figure(60 << 10, _FEATURES, public=False), Figure(32, "assumed: no limit is known", public=False), fixed,
+        Figure(60 << 10, _FEATURES, public=False), Figure(32, "assumed: no limit is known", public=False),
+        fixed=chip.simd_groups is not None,
     )  # fmt: skip
 
 
@@ -121,20 +125,7 @@ def _nvidia(name: str, processors: int, gigahertz: float, gigabytes: float, capa
 DEVICES = {
     device.name: device
     for device in (
-        _apple("M1", 8, 1.278, 68.25),
-        _apple("M1 Pro", 16, 1.296, 200),
-        _apple("M1 Max", 32, 1.296, 400),
-        _apple("M1 Ultra", 64, 1.296, 800),
-        _apple("M2", 10, 1.398, 100),
-        _apple("M2 Pro", 19, 1.398, 200),
-        _apple("M2 Max", 38, 1.398, 400),
-        _apple("M2 Ultra", 76, 1.398, 800),
-        _apple("M3", 10, 1.38, 100, fixed=False),
-        _apple("M3 Pro", 18, 1.38, 150, fixed=False),
-        _apple("M3 Max", 40, 1.38, 400, fixed=False),
-        _apple("M4", 10, 1.47, 120, fixed=False),
-        _apple("M4 Pro", 20, 1.58, 273, fixed=False),
-        _apple("M4 Max", 40, 1.58, 546, fixed=False),
+        *(_apple(name, chip) for name, chip in CHIPS.items()),
         _nvidia("T4", 40, 1.59, 320, "7.5"),
         _nvidia("A100 SXM 80 GB", 108, 1.41, 2039, "8.0"),
         _nvidia("RTX 4090", 128, 2.52, 1008, "8.9"),

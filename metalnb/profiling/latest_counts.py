@@ -13,9 +13,9 @@ from metalnb.engine.unit import Unit
 
 from .cost_findings import findings
 from .profile_record import Profile
-from .time_bounds import most_needed
+from .time_bounds import describe_bottleneck
 
-__all__ = ["KnownCounts", "known_counts", "known_flops", "known_from", "remember"]
+__all__ = ["KnownCounts", "known_counts", "known_flops", "remember", "summarize"]
 
 _MOST = 256
 
@@ -31,7 +31,7 @@ class KnownCounts:
     findings : tuple of str
         See `cost_findings.findings`.
     most_needed : str
-        See `time_bounds.most_needed`.
+        See `time_bounds.describe_bottleneck`.
     """
 
     flops: int
@@ -42,9 +42,9 @@ class KnownCounts:
 _known: OrderedDict[tuple[int, Grid, Grid], tuple[Unit, tuple[bytes, ...], KnownCounts]] = OrderedDict()  # by unit's id
 
 
-def known_from(profile: Profile) -> KnownCounts:
+def summarize(profile: Profile) -> KnownCounts:
     """Return the part of a profile that is kept."""
-    return KnownCounts(profile.flops, tuple(one.sentence for one in findings(profile)), most_needed(profile))
+    return KnownCounts(profile.flops, tuple(one.sentence for one in findings(profile)), describe_bottleneck(profile))
 
 
 def remember(dispatch: Dispatch, profile: Profile) -> None:
@@ -52,7 +52,7 @@ def remember(dispatch: Dispatch, profile: Profile) -> None:
     unit = dispatch.kernel.unit
     key = id(unit), dispatch.grid, dispatch.threadgroup
     _known.pop(key, None)
-    _known[key] = unit, _scalars(unit, dispatch.arguments), known_from(profile)
+    _known[key] = unit, _scalars(unit, dispatch.arguments), summarize(profile)
     while len(_known) > _MOST:
         _known.popitem(last=False)
 

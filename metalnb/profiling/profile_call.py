@@ -10,7 +10,7 @@ from typing import Any
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.engine.cpu.profiled.counted_run import run_counted
-from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, SHARED, AccessCount, Counts
+from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, THREADGROUP, WRITE, AccessCount, Counts
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.timing.progress import progress
@@ -19,9 +19,9 @@ from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
 from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
-from .whole_vectors import as_whole_vector
+from .whole_vectors import merge_components
 
-__all__ = ["profile", "profiled"]
+__all__ = ["profile", "profile_dispatch"]
 
 _MOST_BANKS = 64
 _VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
@@ -83,7 +83,7 @@ def profile(
     else:
         message = f"profile: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
-    return profiled(dispatch, seconds, banks, devices)
+    return profile_dispatch(dispatch, seconds, banks, devices)
 
 
 def _check(seconds: Any, banks: Any) -> None:
@@ -93,7 +93,7 @@ def _check(seconds: Any, banks: Any) -> None:
         raise ArgumentError(f"profile: seconds= is a time, more than 0; got {seconds!r}.")
 
 
-def profiled(
+def profile_dispatch(
     dispatch: Dispatch, seconds: float, banks: int = 32, devices: tuple[str, ...] = DEVICES_SHOWN,
 ) -> Profile:  # fmt: skip
     """Count the cost of a bound dispatch, as `profile` does."""
@@ -117,7 +117,7 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, 
     unit = dispatch.kernel.unit
     scale = Fraction(counts.groups, counts.sampled)
     given = sum(a for a in dispatch.arguments if isinstance(a, int))
-    accesses = [_access(unit, counts, as_whole_vector(unit, counts, one), scale) for one in counts.accesses]
+    accesses = [_access(unit, counts, merge_components(unit, counts, one), scale) for one in counts.accesses]
     return Profile(
         unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups,
         counts.sampled, tuple(_lines(counts, accesses, scale)),
@@ -166,7 +166,7 @@ def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int
     if one.region >= 0:
         param = unit.signature.params[one.region]
         return param.name, param.space, 0
-    if one.region != SHARED:
+    if one.region != THREADGROUP:
         return "a table of constants", "constant", 0
     first = next((at for at in one.sample if at is not None), 0)
     names = _VARIABLE.findall(unit.text) if not unit.headers else []
@@ -178,14 +178,14 @@ def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int
 
 
 def _buffers(unit: Unit, counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Iterator[BufferUse]:
-    for number, touched in counts.touched.items():
+    for number, marks in counts.marks.items():
         param = unit.signature.params[number]
         own = [a for a in accesses if a.name == param.name and a.space == param.space]
         if not own:
             continue
-        whole = -(-touched.nbytes // SECTOR) * SECTOR
-        read, written = (min(whole, round(touched.sectors(bit) * SECTOR * scale)) for bit in (1, 2))
-        distinct = min(touched.nbytes, round(touched.distinct * scale))
+        whole = -(-marks.nbytes // SECTOR) * SECTOR
+        read, written = (min(whole, round(marks.sectors(bit) * SECTOR * scale)) for bit in (READ, WRITE))
+        distinct = min(marks.nbytes, round(marks.distinct * scale))
         yield BufferUse(
-            param.name, param.space, touched.nbytes, distinct, read, written, sum(a.asked for a in own),
+            param.name, param.space, marks.nbytes, distinct, read, written, sum(a.asked for a in own),
         )  # fmt: skip

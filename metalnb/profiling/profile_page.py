@@ -16,20 +16,20 @@ from metalnb.display import nbytes, note
 from metalnb.display.frame import framed
 from metalnb.display.highlight import highlight
 
-from .access_picture import access_picture, access_words
+from .access_picture import access_caption, draw_access
 from .cost_findings import findings
 from .cost_records import LANES, AccessCost, LineCost
 from .profile_record import Profile
-from .profile_text import COLUMNS, cells, count, head_of, totals
+from .profile_text import COLUMNS, abbreviate, headline, line_cells, totals
 
 __all__ = ["profile_html"]
 
-_ROOM = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 _WORD = re.compile(r"\w+")
 _BREAKS = re.compile(r"(::|\()(?=[\w<&;])")  # where a long line may be broken
-_NAMED = re.compile(r"^line (\d+)")
-_AROUND = 8  # the most lines shown before the first with figures
-_BAD = 1.5
+_LINE_NUMBER = re.compile(r"^line (\d+)")
+_MOST_BEFORE = 8  # the most lines shown before the first with figures
+_MOST_SPREAD = 1.5
 _NO_LINE = "// not part of a line: values computed once, at the start of the kernel"
 _TITLES = {
     "cost": "an estimate of the cycles that a processor spends on the line, to sort by",
@@ -46,8 +46,8 @@ _TITLES = {
 
 
 @functools.cache
-def _file(name: str) -> str:
-    return (_ROOM / name).read_text(encoding="utf-8")
+def _read_file(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def profile_html(profile: Profile) -> str:
@@ -55,21 +55,21 @@ def profile_html(profile: Profile) -> str:
     name = f"metalnb-profile-{hashlib.sha256(repr((profile.source, profile.lines)).encode()).hexdigest()[:12]}"
     head = (
         f'<div class="metalnb-head"><code><b>{escape(profile.kernel)}</b></code> '
-        f'<span class="metalnb-doc">{escape(head_of(profile))}</span></div>'
+        f'<span class="metalnb-doc">{escape(headline(profile))}</span></div>'
     )
     numbers = {id(access): i for i, access in enumerate(profile.accesses)}
     said = "".join(
-        f'<div class="mp-finding">{_linked(found.sentence, numbers.get(id(found.access)))}</div>'
+        f'<div class="mp-finding">{_link_line(found.sentence, numbers.get(id(found.access)))}</div>'
         for found in findings(profile)
     )
     notes = "".join(note(label, escape(value)) for label, value in totals(profile))
-    script = f"<script>{_file('profile.js')}\nmetalnbProfile({json.dumps(name)});</script>"
+    script = f"<script>{_read_file('profile.js')}\nmetalnbProfile({json.dumps(name)});</script>"
     body = f'{head}<div class="mp" id="{name}">{said}<div class="mp-scroll">{_table(profile)}</div></div>'
-    return framed(f'{body}<div class="metalnb-notes">{notes}</div>{script}', _file("profile.css"))
+    return framed(f'{body}<div class="metalnb-notes">{notes}</div>{script}', _read_file("profile.css"))
 
 
-def _linked(sentence: str, access: int | None) -> str:
-    found = _NAMED.match(sentence)
+def _link_line(sentence: str, access: int | None) -> str:
+    found = _LINE_NUMBER.match(sentence)
     if found is None:
         return escape(sentence)
     opens = "" if access is None else f' data-a="{access}"'
@@ -80,7 +80,7 @@ def _linked(sentence: str, access: int | None) -> str:
 def _table(profile: Profile) -> str:
     total = sum(line.cycles for line in profile.lines)
     by_line = {line.line: line for line in profile.lines}
-    figures = {number: cells(line, total) for number, line in by_line.items()}
+    figures = {number: line_cells(line, total) for number, line in by_line.items()}
     shown = [i for i in range(len(COLUMNS)) if any(row[i] for row in figures.values())]
     titles = "".join(
         f'<th title="{escape(_TITLES[COLUMNS[i]])}">{COLUMNS[i]}</th>' for i in shown
@@ -90,15 +90,16 @@ def _table(profile: Profile) -> str:
     counts = itertools.accumulate((len(line.accesses) for line in profile.lines), initial=0)
     starts = dict(zip(by_line, list(counts)[:-1], strict=True))  # the number of a line's first access
     source = profile.source.split("\n")
-    span = list(_span(profile, source))
-    texts = dict(zip(span, _dedented([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
+    span = list(_shown_lines(profile, source))
+    texts = dict(zip(span, _dedent([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
     for number in span:
         line = by_line.get(number)
-        row = _row(number, line, figures.get(number, ()), shown, total) if line else _idle(number, len(shown))
+        row = _row(number, line, figures.get(number, ()), shown, total) if line else _idle_row(number, len(shown))
         first = starts.get(number, 0)
         cut = len(source[number - 1]) - len(texts[number]) if number else 0
-        text = _code(texts[number], line.accesses if line else (), first, cut)
-        more = "".join(_opened(a, first + i, profile.banks) for i, a in enumerate(line.accesses)) if line else ""
+        accesses = line.accesses if line else ()
+        text = _code(texts[number], accesses, first, cut)
+        more = "".join(_access_details(a, first + i, profile.banks) for i, a in enumerate(accesses))
         heat = f' style="--h:{_heat(line, total)}%"' if line else ' class="mp-idle"'
         below = f'<tr><td class="mp-more" colspan="{len(shown) + 2}">{more}</td></tr>' if more else ""
         body = f'<tr>{row}<td class="mp-source">{text}</td></tr>{below}'
@@ -114,22 +115,22 @@ def _code(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> 
     bare = text.lstrip()
     indent = text[: len(text) - len(bare)]
     spaces = f'<span class="mp-indent">{indent}</span>' if indent else ""
-    marked = _BREAKS.sub(r"\1<wbr>", _marked(bare, accesses, first, cut + len(indent)))
+    marked = _BREAKS.sub(r"\1<wbr>", _mark_accesses(bare, accesses, first, cut + len(indent)))
     return f'<pre class="mp-code" style="--i:{len(indent.expandtabs(4))}ch">{spaces}{marked}</pre>'
 
 
-def _dedented(lines: list[str]) -> list[str]:
+def _dedent(lines: list[str]) -> list[str]:
     """Remove the indentation common to all lines."""
     return textwrap.dedent("\n".join(lines)).split("\n")
 
 
-def _span(profile: Profile, source: list[str]) -> Iterator[int]:
+def _shown_lines(profile: Profile, source: list[str]) -> Iterator[int]:
     """Yield the lines to show: those with figures, those between them and those leading to them; or all."""
     numbers = [line.line for line in profile.lines]
     known = [n for n in numbers if 0 < n <= len(source)]
     if known:
         first = min(known)
-        while first > max(1, min(known) - _AROUND) and source[first - 2].strip():
+        while first > max(1, min(known) - _MOST_BEFORE) and source[first - 2].strip():
             first -= 1
         yield from range(first, min(len(source), max(known) + 1) + 1)
     else:
@@ -142,13 +143,13 @@ def _heat(line: LineCost, total: float) -> str:
     return f"{min(100, 400 * line.cycles / total if total else 0):.0f}"
 
 
-def _idle(number: int, columns: int) -> str:
+def _idle_row(number: int, columns: int) -> str:
     return f'<td class="mp-number" data-v="{-number}">{number}</td>{"<td></td>" * columns}'
 
 
 def _row(number: int, line: LineCost, figures: tuple[str, ...], shown: list[int], total: float) -> str:
     """Return a line's number and figures."""
-    values = _values(line)
+    values = _sort_keys(line)
     parts = [f'<td class="mp-number" data-v="{-number}">{number or "–"}</td>']
     for i in shown:
         text = escape(figures[i])
@@ -160,7 +161,7 @@ def _row(number: int, line: LineCost, figures: tuple[str, ...], shown: list[int]
     return "".join(parts)
 
 
-def _values(line: LineCost) -> tuple[float, ...]:
+def _sort_keys(line: LineCost) -> tuple[float, ...]:
     """Return the sort keys of the columns; for lanes, the number of idle ones."""
     idle = LANES - line.lanes
     return (
@@ -169,42 +170,42 @@ def _values(line: LineCost) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-def _marked(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
+def _mark_accesses(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
     """Return a line of the source, shortened by `cut` characters, with its accesses marked."""
     marked, at = "", 0
     for i, access in enumerate(accesses):
-        found = _place(text, access, cut)
+        found = _name_span(text, access, cut)
         if found is None or found[0] < at:
             continue
         start, end = found
         fine = "" if _is_costly(access) else " mp-fine"
-        marked += _lit(text[at:start])
+        marked += _highlight(text[at:start])
         named = escape(text[start:end])
         marked += f'<span class="mp-at{fine}" role="button" tabindex="0" data-a="{first + i}">{named}</span>'
         at = end
-    return marked + _lit(text[at:])
+    return marked + _highlight(text[at:])
 
 
-def _lit(text: str) -> str:
+def _highlight(text: str) -> str:
     """Return a part of a line with its tokens marked; a comment ends with the line."""
     return highlight(f"{text}\n").replace("\n", "")
 
 
-def _place(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
+def _name_span(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
     """Return the position of an accessed name in a line: at the access's column, or its first occurrence."""
     places = [m.span() for m in re.finditer(rf"\b{re.escape(access.name)}\b", text)] if _WORD.match(access.name) else []
     return min(places, key=lambda place: abs(place[0] + cut - access.column + 1), default=None)
 
 
 def _is_costly(access: AccessCost) -> bool:
-    return bool(access.conflicts or access.contended or access.sectors > _BAD * access.least_sectors)
+    return bool(access.conflicts or access.contended or access.sectors > _MOST_SPREAD * access.least_sectors)
 
 
-def _opened(access: AccessCost, number: int, banks: int) -> str:
-    words = escape(access_words(access, banks))
+def _access_details(access: AccessCost, number: int, banks: int) -> str:
+    words = escape(access_caption(access, banks))
     return (
         f'<details data-a="{number}"><summary><code>{escape(access.name)}</code> {_figures(access)}</summary>'
-        f'<div class="mp-words">{words}</div>{access_picture(access, banks)}</details>'
+        f'<div class="mp-words">{words}</div>{draw_access(access, banks)}</details>'
     )
 
 
@@ -214,19 +215,19 @@ def _figures(access: AccessCost) -> str:
     said = [f"{access.kind}, {access.space or 'other'} memory"]
     if access.passes:
         worse = access.conflicts > 0
-        text = _each(access.passes / runs, "pass", "es") + (f" for {access.least / runs:.3g}" if worse else "")
+        text = _format_mean(access.passes / runs, "pass", "es") + (f" for {access.least / runs:.3g}" if worse else "")
         said.append(f"<b>{text}</b>" if worse else text)
     elif access.sectors:
-        worse = access.sectors > _BAD * access.least_sectors
-        text = f"{_each(access.sectors / runs, 'sector')} in {_each(access.lines / runs, 'line')}"
+        worse = access.sectors > _MOST_SPREAD * access.least_sectors
+        text = f"{_format_mean(access.sectors / runs, 'sector')} in {_format_mean(access.lines / runs, 'line')}"
         said.append(f"<b>{text}</b>" if worse else text)
         said.append(f"{nbytes(access.used // runs)} used")
     if access.contended:
         said.append(f"<b>{access.contended / runs:.3g} lanes at another's address</b>")
-    return f"{'; '.join(said)}; {count(access.runs)} times"
+    return f"{'; '.join(said)}; {abbreviate(access.runs)} times"
 
 
-def _each(number: float, word: str, more: str = "s") -> str:
+def _format_mean(number: float, word: str, more: str = "s") -> str:
     """Write a mean with its word: ``1 pass``, ``2.5 passes``."""
     text = f"{number:.3g}"
     return f"{text} {word}" if text == "1" else f"{text} {word}{more}"

@@ -11,9 +11,9 @@ from .cost_findings import findings
 from .cost_records import LineCost
 from .occupancy import occupancy
 from .profile_record import Profile
-from .time_bounds import estimate_text
+from .time_bounds import describe_estimate
 
-__all__ = ["COLUMNS", "cells", "count", "head_of", "profile_text", "totals"]
+__all__ = ["COLUMNS", "abbreviate", "headline", "line_cells", "profile_text", "totals"]
 
 COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "simd", "asked", "travels", "conflicts")
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -22,12 +22,12 @@ _EXACT = 10_000
 
 def profile_text(profile: Profile) -> str:
     """Render a profile for a terminal."""
-    lines = [f"{profile.kernel}: {head_of(profile)}", *(f"  {label}: {value}" for label, value in totals(profile))]
+    lines = [f"{profile.kernel}: {headline(profile)}", *(f"  {label}: {value}" for label, value in totals(profile))]
     lines += [f"  {found.sentence}" for found in findings(profile)]
     return "\n".join([*lines, *_table(profile)])
 
 
-def head_of(profile: Profile) -> str:
+def headline(profile: Profile) -> str:
     """Return a sentence about what was counted."""
     grid, group = threads(trim_grid(profile.grid)), threads(trim_grid(profile.threadgroup))
     whole = profile.sampled == profile.groups
@@ -42,7 +42,7 @@ def head_of(profile: Profile) -> str:
 
 def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     """Yield the totals of the kernel, each with its label."""
-    special = f", {count(profile.special)} special functions" if profile.special else ""
+    special = f", {abbreviate(profile.special)} special functions" if profile.special else ""
     yield "operations", f"{profile.flops:,} flops{special}; {_intensity(profile)}"
     if profile.bytes:
         read, written, asked, travelled = map(nbytes, (profile.read, profile.written, profile.asked, profile.travelled))
@@ -52,19 +52,19 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     if shared:
         least = sum(a.least for a in profile.accesses)
         worse = f", {times(shared / least)} as many as without conflicts" if shared > least else ", no conflicts"
-        passes = f"{count(shared)} passes over {profile.banks} banks{worse}"
+        passes = f"{abbreviate(shared)} passes over {profile.banks} banks{worse}"
         yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
     if any(line.branches for line in profile.lines):
         yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes take the same path"
     yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate"
-    filled = "; ".join(_filled(profile))
+    filled = "; ".join(_describe_occupancy(profile))
     if filled:
         yield "occupancy", filled
     for device in profile.devices:
-        yield "time", estimate_text(profile, device)
+        yield "time", describe_estimate(profile, device)
 
 
-def _filled(profile: Profile) -> Iterator[str]:
+def _describe_occupancy(profile: Profile) -> Iterator[str]:
     """Describe the occupancy of each device's processors."""
     for device in profile.devices:
         full = occupancy(profile, device)
@@ -78,7 +78,7 @@ def _intensity(profile: Profile) -> str:
     return f"{profile.intensity:.3g} flops for each byte of memory" if profile.bytes else "no memory of the caller's"
 
 
-def count(number: float) -> str:
+def abbreviate(number: float) -> str:
     """Abbreviate a count: ``12.3 M``; below 10,000 it is unchanged."""
     if number < _EXACT:
         return f"{round(number):,}"
@@ -87,21 +87,21 @@ def count(number: float) -> str:
     return f"{value:.{0 if value >= 99.5 else 1 if value >= 9.95 else 2}f} {prefix}"
 
 
-def cells(line: LineCost, total: float) -> tuple[str, ...]:
+def line_cells(line: LineCost, total: float) -> tuple[str, ...]:
     """Return a line's figures as `COLUMNS` names them; an empty text for none."""
     lanes = f"{line.lanes:.0f}" if abs(line.lanes - round(line.lanes)) < 0.05 else f"{line.lanes:.1f}"
     return (
-        percent(line.cycles / total) if total else "", count(line.runs), lanes if line.runs else "",
-        *(count(n) if n else "" for n in (line.flops, line.special, line.integer, line.simd)),
+        percent(line.cycles / total) if total else "", abbreviate(line.runs), lanes if line.runs else "",
+        *(abbreviate(n) if n else "" for n in (line.flops, line.special, line.integer, line.simd)),
         *(nbytes(n) if n else "" for n in (line.asked, line.travelled)),
-        count(line.conflicts) if line.conflicts else "",
+        abbreviate(line.conflicts) if line.conflicts else "",
     )  # fmt: skip
 
 
 def _table(profile: Profile) -> Iterator[str]:
     source = profile.source.split("\n")
     total = sum(line.cycles for line in profile.lines)
-    rows = [(str(line.line), *cells(line, total)) for line in profile.lines if line.line]
+    rows = [(str(line.line), *line_cells(line, total)) for line in profile.lines if line.line]
     used = [i for i in range(len(COLUMNS) + 1) if any(row[i] for row in rows)]
     head = ("line", *COLUMNS)
     widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in used} if rows else {}

@@ -8,38 +8,38 @@ from collections import Counter
 from .cost_records import LANES, LINE, AccessCost
 from .profile_record import Profile
 
-__all__ = ["padding_for", "spread_words"]
+__all__ = ["describe_spread", "padding_for"]
 
 _STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
 _AGAIN = 4  # transfers of a sector if a loop uses it piece by piece
 _MOST_PADDING = 32  # elements
-_LOOKED_UP = "Sort the lookups, or stage the table through threadgroup memory"
+_SORT = "Sort the lookups, or stage the table through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
 _SWAP = "Swap the indices, or stage the tile through threadgroup memory"
-_TOGETHER = (
+_ADVANCE_TOGETHER = (
     "Let the lanes of a SIMD-group advance together, adjacent lanes on adjacent elements, and add up with "
     "simd_sum; or stage a tile through threadgroup memory"
 )
 
 
-def spread_words(access: AccessCost, profile: Profile) -> tuple[str, str]:
+def describe_spread(access: AccessCost, profile: Profile) -> tuple[str, str]:
     """Describe the pattern of an access to device memory, and the remedy."""
     apart = access.apart
     if apart is None:
-        return "the lanes' addresses are scattered", _LOOKED_UP
+        return "the lanes' addresses are scattered", _SORT
     if abs(apart) <= access.size:
         active = [at for at in access.sample if at is not None]
         pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
         x, y, _ = profile.threadgroup
-        return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _LOOKED_UP
-    said = f"{'' if access.stride == apart else 'most '}neighbours are {abs(apart):,} bytes apart"
+        return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _SORT
+    text = f"{'' if access.stride == apart else 'most '}neighbours are {abs(apart):,} bytes apart"
     if abs(apart) < LINE:
         verb = "write" if access.kind == "write" else "read"
-        return said, f"Let each lane {verb} a whole vector, or store each field in its own array"
+        return text, f"Let each lane {verb} a whole vector, or store each field in its own array"
     steps = access.runs / _simd_groups(profile)
-    if access.kind != "read" or _swap_helps(access, profile) or not _goes_along(access, profile, steps):
-        return said, _SWAP
-    return f"{said}, and each walks its own range of memory, in {steps:,.0f} steps", _TOGETHER
+    if access.kind != "read" or _swap_helps(access, profile) or not _walks_own_range(access, profile, steps):
+        return text, _SWAP
+    return f"{text}, and each walks its own range of memory, in {steps:,.0f} steps", _ADVANCE_TOGETHER
 
 
 def _simd_groups(profile: Profile) -> int:
@@ -56,7 +56,7 @@ def _swap_helps(access: AccessCost, profile: Profile) -> bool:
     return first is None or above is None or abs(above - first) < LINE
 
 
-def _goes_along(access: AccessCost, profile: Profile, steps: float) -> bool:
+def _walks_own_range(access: AccessCost, profile: Profile, steps: float) -> bool:
     """Return whether each thread reads its own range of memory, piece by piece."""
     own = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
     return steps >= _STEPS and access.travelled >= _AGAIN * own
@@ -75,13 +75,13 @@ def padding_for(access: AccessCost, profile: Profile) -> int:
 
     def conflicts(padding: int) -> int:
         longer = row + padding * access.size
-        return sum(one.runs * _conflicts(one, row, longer, profile.banks) for one in array)
+        return sum(one.runs * _extra_passes(one, row, longer, profile.banks) for one in array)
 
     best = min((n for n in range(1, _MOST_PADDING + 1) if (row + n * access.size) % 4 == 0), key=conflicts)
     return best if 2 * conflicts(best) <= conflicts(0) else 0
 
 
-def _conflicts(access: AccessCost, row: int, longer: int, banks: int) -> int:
+def _extra_passes(access: AccessCost, row: int, longer: int, banks: int) -> int:
     """Return the avoidable passes of an access's sample, with longer rows, counted as in `AccessCost`.
 
     Accesses of 8 bytes are made for half a SIMD-group at a time; those of 16 bytes for a quarter.

@@ -18,7 +18,7 @@ from .cost_records import LINE
 from .device_table import DeviceFigures, device_of
 from .profile_record import Profile
 
-__all__ = ["ResourceBound", "busy_processors", "estimate_text", "most_needed", "time_bounds"]
+__all__ = ["ResourceBound", "busy_processors", "describe_bottleneck", "describe_estimate", "time_bounds"]
 
 _PASS = 128  # bytes moved by one pass over 32 banks
 _SEVERAL = 1.5
@@ -69,66 +69,67 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
     lines = sum(a.lines for a in profile.accesses)
     found = [
         ResourceBound(
-            "memory", profile.bytes / figures.bandwidth.value, _most(profile, "travelled"),
+            "memory", profile.bytes / figures.bandwidth.value, _costliest_line(profile, "travelled"),
             public=figures.bandwidth.public,
         ),
         ResourceBound(
-            "loads and stores", lines / (figures.lines.value * beats), *_scattered(profile),
+            "loads and stores", lines / (figures.lines.value * beats), *_most_scattered(profile),
             base and figures.lines.public,
         ),
         ResourceBound(
-            "threadgroup memory", passes * _PASS / (figures.shared.value * beats), *_shared(profile),
+            "threadgroup memory", passes * _PASS / (figures.shared.value * beats), *_most_conflicting(profile),
             base and figures.shared.public,
         ),
         ResourceBound(
-            "arithmetic", fused / (figures.lanes.value * beats), _most(profile, "flops"), "",
+            "arithmetic", fused / (figures.lanes.value * beats), _costliest_line(profile, "flops"), "",
             base and figures.lanes.public,
         ),
         ResourceBound(
             "integers", sum(line.integer for line in profile.lines) / (figures.integers.value * beats),
-            _most(profile, "integer"), "", base and figures.integers.public,
+            _costliest_line(profile, "integer"), "", base and figures.integers.public,
         ),
         ResourceBound(
-            "special functions", profile.special / (figures.specials.value * beats), _most(profile, "special"), "",
-            base and figures.specials.public,
+            "special functions", profile.special / (figures.specials.value * beats),
+            _costliest_line(profile, "special"), "", base and figures.specials.public,
         ),
     ]  # fmt: skip
     return tuple(sorted((b for b in found if b.seconds), key=lambda b: -b.seconds))
 
 
-def estimate_text(profile: Profile, device: str) -> str:
+def describe_estimate(profile: Profile, device: str) -> str:
     """Describe the bound: ``on an M2, estimate: at least 97 µs for threadgroup memory (8-way conflicts, …)``."""
     bounds = time_bounds(profile, device)
     if not bounds:
-        return f"on {_an(device)}, estimate: nothing that takes time"
-    said = []
+        return f"on {_with_article(device)}, estimate: nothing that takes time"
+    parts = []
     for bound in bounds[:3]:
-        told = ", ".join(filter(None, [bound.why, f"line {bound.line}" if bound is bounds[0] and bound.line else ""]))
-        said.append(f"{seconds(bound.seconds)} for {bound.resource}{f' ({told})' if told else ''}")
-    more = [f"at least {', '.join(said)}", *_busy(profile, bounds, device_of(device))]
+        line = f"line {bound.line}" if bound is bounds[0] and bound.line else ""
+        details = ", ".join(filter(None, [bound.why, line]))
+        parts.append(f"{seconds(bound.seconds)} for {bound.resource}{f' ({details})' if details else ''}")
+    more = [f"at least {', '.join(parts)}", *_describe_use(profile, bounds, device_of(device))]
     if not all(b.public for b in bounds[:3]):
         more.append("some of its figures are not public")
-    return f"on {_an(device)}, estimate: {'; '.join(more)}"
+    return f"on {_with_article(device)}, estimate: {'; '.join(more)}"
 
 
-def most_needed(profile: Profile) -> str:
+def describe_bottleneck(profile: Profile) -> str:
     """Describe the bottleneck on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
     devices: dict[str, list[str]] = {}
     idle = []
     for name in profile.devices:
         for bound in time_bounds(profile, name)[:1]:
             line = f" (line {bound.line})" if bound.line else ""
-            devices.setdefault(f"{bound.resource} on {{}}{line}", []).append(_an(name))
+            devices.setdefault(f"{bound.resource} on {{}}{line}", []).append(_with_article(name))
         if profile.groups < (there := int(device_of(name).processors.value)):
-            idle.append(f"the {there} processors of {_an(name)}")
-    said = [", ".join(each.format(" and ".join(names)) for each, names in devices.items()) or "nothing"]
+            idle.append(f"the {there} processors of {_with_article(name)}")
+    parts = [", ".join(each.format(" and ".join(names)) for each, names in devices.items()) or "nothing"]
     if idle:
         given = "one threadgroup is" if profile.groups == 1 else f"{profile.groups} threadgroups are"
-        said.append(f"{given} fewer than {' and '.join(idle)}")
-    return "; ".join(said)
+        parts.append(f"{given} fewer than {' and '.join(idle)}")
+    return "; ".join(parts)
 
 
-def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFigures) -> Iterator[str]:
+def _describe_use(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFigures) -> Iterator[str]:
     """Describe how busy the device's memory and processors are."""
     memory = next((b for b in bounds if b.resource == "memory"), None)
     if memory is not None:
@@ -139,13 +140,13 @@ def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFig
         yield f"{given} for {there} processors leave{'s' * (busy == 1)} {there - busy} idle"
 
 
-def _most(profile: Profile, name: str) -> int:
+def _costliest_line(profile: Profile, name: str) -> int:
     """Return the line with the highest value; 0 if all are 0."""
     line = max(profile.lines, key=lambda one: getattr(one, name), default=None)
     return line.line if line is not None and getattr(line, name) else 0
 
 
-def _scattered(profile: Profile) -> tuple[int, str]:
+def _most_scattered(profile: Profile) -> tuple[int, str]:
     """Return the line whose accesses touch the most cache lines, and how many per access, if fewer suffice."""
     access = max(profile.accesses, key=lambda a: a.lines, default=None)
     if access is None or not access.lines:
@@ -154,7 +155,7 @@ def _scattered(profile: Profile) -> tuple[int, str]:
     return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL * least else ""
 
 
-def _shared(profile: Profile) -> tuple[int, str]:
+def _most_conflicting(profile: Profile) -> tuple[int, str]:
     """Return the line with the most passes over the banks, and its conflicts."""
     access = max(profile.accesses, key=lambda a: a.passes, default=None)
     if access is None or not access.passes:
@@ -163,5 +164,5 @@ def _shared(profile: Profile) -> tuple[int, str]:
     return access.line, f"{ways:.0f}-way conflicts" if ways >= _SEVERAL else ""
 
 
-def _an(device: str) -> str:
+def _with_article(device: str) -> str:
     return f"an {device}" if device[0] in "MNAH" else f"a {device}"

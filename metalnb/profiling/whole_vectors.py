@@ -7,34 +7,37 @@ from dataclasses import replace
 from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, WRITE, AccessCount, Counts
 from metalnb.engine.unit import Unit
 
-__all__ = ["as_whole_vector"]
+__all__ = ["merge_components"]
 
 
-def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount:
+def merge_components(unit: Unit, counts: Counts, access: AccessCount) -> AccessCount:
     """Return an access as written in the source.
 
     For ``uint4 v = x[i]``, whose components a loop picks by ``v[j]``, clang makes four loads at one source position. A
     GPU loads the vector at once if it is aligned, which a packed vector is not.
     """
-    layout = unit.signature.params[one.region].type.layout if one.region >= 0 else None
-    line = counts.lines.get(one.line)
-    if layout is None or line is None or len(layout.shape) != 1 or layout.alignment < layout.size or one.kind == ATOMIC:
-        return one
+    layout = unit.signature.params[access.region].type.layout if access.region >= 0 else None
+    line = counts.lines.get(access.line)
+    if layout is None or line is None or access.kind == ATOMIC:
+        return access
+    if len(layout.shape) != 1 or layout.alignment < layout.size:
+        return access
     parts, component = layout.shape[0], layout.size // layout.stride[0]
-    if one.size != component or one.runs != parts * line.runs:
-        return one
-    starts = [None if at is None else at // layout.size * layout.size for at in one.sample]
-    if not _all_touched(counts, one, [at for at in starts if at is not None], parts):
-        return one
+    if access.size != component or access.runs != parts * line.runs:
+        return access
+    starts = [None if at is None else at // layout.size * layout.size for at in access.sample]
+    if not _are_all_marked(counts, access, [at for at in starts if at is not None], parts):
+        return access
     return replace(
-        one, size=parts * component, runs=one.runs // parts, lanes=one.lanes // parts, sectors=one.sectors // parts,
-        lines=one.lines // parts, sample=tuple(starts),
+        access, size=parts * component, runs=access.runs // parts, lanes=access.lanes // parts,
+        sectors=access.sectors // parts, lines=access.lines // parts, sample=tuple(starts),
     )  # fmt: skip
 
 
-def _all_touched(counts: Counts, one: AccessCount, starts: list[int], parts: int) -> bool:
+def _are_all_marked(counts: Counts, access: AccessCount, starts: list[int], parts: int) -> bool:
     """Return whether all components of the sample's vectors were accessed, as the kernel may need only one."""
-    touched = counts.touched[one.region]
-    bit = READ if one.kind == READ else WRITE
-    each = (touched.marks[at // touched.granule :][: max(1, parts * one.size // touched.granule)] for at in starts)
+    access_marks = counts.marks[access.region]
+    granule = access_marks.granule
+    bit = READ if access.kind == READ else WRITE
+    each = (access_marks.marks[at // granule :][: max(1, parts * access.size // granule)] for at in starts)
     return all((marks & bit).all() for marks in each)

@@ -24,11 +24,12 @@ from metalnb.call.kernel import Kernel
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 from metalnb.free_memory import free_memory
+from metalnb.profiling.apple_chips import AppleChip, apple_chip, nominal
 from metalnb.program import compile
 from metalnb.rendering import Rendered
 
 from .limit_probes import ARITHMETIC, PROBES, Probe
-from .machine import AppleChip, apple_chip, last_cache, machine_name, nominal
+from .machine import last_cache, machine_name
 from .other_processes import BUSY, OtherProcesses
 from .progress import progress
 from .records import Traffic
@@ -36,7 +37,7 @@ from .sampling import OWN, DispatchJob
 
 __all__ = ["Limits", "limits", "remeasure"]
 
-_FORM = 3  # version of the record and of the measurement: older records are measured again
+_FORM = 4  # version of the record and of the measurement: older records are measured again
 _SPAN = 4  # an array is this many times as large as the last-level cache
 _BYTES = 1 << 27  # the most bytes per array, and the size if the last-level cache's is unknown
 _PART = 1 / 4  # all arrays together take at most this fraction of the free memory

@@ -19,8 +19,8 @@ from metalnb.display import nbytes as spelled
 from metalnb.engine.staging import place_of
 from metalnb.errors import ArgumentError, CompileError, EngineUnavailable, KernelFault
 from metalnb.msl.signature import Param
-from metalnb.profiling.latest_counts import KnownCounts, known_from
-from metalnb.profiling.profile_call import profiled
+from metalnb.profiling.latest_counts import KnownCounts, summarize
+from metalnb.profiling.profile_call import profile_dispatch
 
 from .bottleneck import BYTES
 from .records import Traffic
@@ -76,10 +76,10 @@ def count_profiled(dispatch: Dispatch, traffic: Traffic) -> tuple[Traffic, Known
         The counts; None if the kernel cannot be counted.
     """
     try:
-        profile = profiled(dispatch, _SECONDS)
+        profile = profile_dispatch(dispatch, _SECONDS)
     except (ArgumentError, CompileError, EngineUnavailable, KernelFault):
         return traffic, None
-    counts = known_from(profile)
+    counts = summarize(profile)
     if profile.sampled < profile.groups:
         return Traffic(traffic.read, traffic.written, traffic.updated, profile.flops, traffic.notes), counts
     arrays = {p.name for p in dispatch.kernel.signature.params if p.writable or not p.reference}

@@ -8,13 +8,13 @@ import operator
 import pickle
 import subprocess
 import sys
-import threading
 from collections import Counter
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from interrupts import run_together
 
 import metalnb as mnb
 from metalnb import engine as engines
@@ -335,11 +335,7 @@ def test_threads_see_what_was_started_before(program: Any) -> None:
             if not (seen > 2.0 - 1e-3).all() or seen.min() != seen.max():
                 wrong.append(seen)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    run_together([work] * 4)
     assert not wrong
 
 

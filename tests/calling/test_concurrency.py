@@ -8,13 +8,13 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from held_kernel import Held
+from interrupts import run_together
 
 import metalnb as mnb
 from metalnb.program import compiled as programs
@@ -33,19 +33,6 @@ kernel void spin(device uint* y, constant uint& rounds, uint i [[thread_position
 }"""
 
 
-def at_once(works: list[Callable[[], None]]) -> None:
-    """Start all functions at the same moment; raise the first error."""
-    barrier = threading.Barrier(len(works))
-
-    def work(one: Callable[[], None]) -> None:
-        barrier.wait()
-        one()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        for future in [pool.submit(work, w) for w in works]:
-            future.result(timeout=120)
-
-
 def test_two_threads_compile_and_call_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept in memory, so both threads compete in every stage of building a program."""
     x = np.arange(100, dtype=np.int32)
@@ -58,7 +45,7 @@ def test_two_threads_compile_and_call_at_once(tmp_path: Path, monkeypatch: pytes
         def use(b: int, source: str = source, results: dict[int, np.ndarray] = results) -> None:
             results[b] = mnb.compile(source).affine(x, b=b)
 
-        at_once([lambda: use(1), lambda: use(2)])
+        run_together([lambda: use(1), lambda: use(2)])
         for b, y in results.items():
             np.testing.assert_array_equal(y, a * x + b)
         assert set(results) == {1, 2}
@@ -74,7 +61,7 @@ def test_one_kernel_is_called_from_many_threads_at_once() -> None:
             b = int(rng.integers(-1000, 1000))
             np.testing.assert_array_equal(kernel(x, b=b), 3 * x + b)
 
-    at_once([lambda s=seed: use(s) for seed in range(6)])
+    run_together([lambda s=seed: use(s) for seed in range(6)])
 
 
 def test_dispatches_with_rows_of_simdgroups_from_many_threads() -> None:
@@ -93,7 +80,7 @@ kernel void sums(device const int* x, device int* y, uint2 at [[thread_position_
             blocks = x.reshape(x.shape[0] // 8, 8, x.shape[1] // 4, 4).sum((1, 3))
             np.testing.assert_array_equal(y, np.kron(blocks, np.ones((8, 4), np.int32)))
 
-    at_once([lambda s=seed: use(s) for seed in range(4)])
+    run_together([lambda s=seed: use(s) for seed in range(4)])
 
 
 PROCESS = """
@@ -120,20 +107,21 @@ def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache:
         done = subprocess.run(command, input=cell, capture_output=True, text=True, check=False, env=empty_cache)
         assert (done.stdout, done.stderr) == ("right\n", "")
 
-    at_once([process, process])
+    run_together([process, process])
     assert not [p for p in Path(empty_cache["METALNB_CACHE"]).rglob("*") if p.name.startswith((".", "metalnb-"))]
 
 
 def test_python_continues_while_a_kernel_runs() -> None:
     y = np.zeros(1, np.float32)
     held = Held(y)
-    worker = threading.Thread(target=held.dispatch.run)
+    worker = threading.Thread(target=held.dispatch.run, daemon=True)
     worker.start()
     while not held.runs and worker.is_alive():
         time.sleep(0.001)
     assert y[0] == 0
     held.let_go()
-    worker.join()
+    worker.join(60)
+    assert not worker.is_alive()
     assert y[0] == 2
 
 

@@ -41,6 +41,13 @@ def blur() -> Any:
 
 
 @pytest.fixture(scope="module")
+def copy() -> Any:
+    return mnb.compile("""
+    kernel void copy(device const float* x, device float* out, uint2 i [[thread_position_in_grid]],
+                     uint2 n [[threads_per_grid]]) { out[i.y * n.x + i.x] = x[i.y * n.x + i.x]; }""").copy
+
+
+@pytest.fixture(scope="module")
 def image() -> Any:
     return np.random.default_rng(1).random((12, 40), dtype=np.float32)
 
@@ -135,12 +142,14 @@ def test_until_must_name_an_element_of_an_output(blur: Any, image: Any, until: A
         mnb.trace(blur, image, np.zeros_like(image), until=until)
 
 
-def test_what_nobody_wrote_and_what_is_right_is_refused(blur: Any, image: Any) -> None:
+def test_what_nobody_wrote_and_what_is_right_is_refused(blur: Any, copy: Any, image: Any) -> None:
     out = np.zeros_like(image)
     with pytest.raises(ArgumentError, match=r"asks which thread wrote out\[11, 0\], but no thread did"):
         mnb.trace(blur, image, out, until="out[11, 0]", grid=(40, 4))
     with pytest.raises(ArgumentError, match="the outputs were compared with nothing"):
         mnb.trace(blur, image, out, until=mnb.validate(blur, image, out))
+    with pytest.raises(ArgumentError, match="is a report without a wrong element: the outputs are as expected"):
+        mnb.trace(copy, image, out, until=mnb.validate(copy, image, out, expected=lambda x: x))
     with pytest.raises(ArgumentError, match="got both"):
         mnb.trace(blur, image, out, until="out[0]", thread=3)
     short = mnb.compile("""
@@ -153,8 +162,11 @@ def test_what_nobody_wrote_and_what_is_right_is_refused(blur: Any, image: Any) -
         mnb.trace(short, x, np.zeros_like(x), until=report)
 
 
-def test_the_card_of_a_check_has_a_button_that_steps_there(blur: Any, image: Any) -> None:
+def test_only_the_card_of_a_failed_check_has_a_button_that_steps_there(blur: Any, copy: Any, image: Any) -> None:
     report = mnb.validate(blur, image, np.zeros_like(image), expected=blurred)
+    assert "<button" in report._repr_html_()
     assert "mnb.trace({given}, until=&#x27;out[0, 38]&#x27;)" in report._repr_html_()
-    right = mnb.validate(blur, image, np.zeros_like(image), expected=lambda x: x, atol=9)
-    assert "<button" not in right._repr_html_()
+    passed = mnb.validate(copy, image, np.zeros_like(image), expected=lambda x: x)
+    assert passed.ok
+    assert "<button" not in passed._repr_html_()
+    assert "mnb.trace" not in passed._repr_html_()

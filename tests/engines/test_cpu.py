@@ -3,13 +3,14 @@
 `test_engine_conformance.py` tests what every engine must do.
 """
 
+import functools
 import itertools
 import random
-import threading
 import time
 
 import numpy as np
 import pytest
+from interrupts import run_together
 
 import metalnb as mnb
 from metalnb.dtypes import SCALARS
@@ -226,11 +227,7 @@ def test_dispatches_with_fibers_of_many_python_threads() -> None:
         }""")
     x = np.arange(1 << 14, dtype=np.uint32)
     outs = [np.zeros_like(x) for _ in range(4)]
-    threads = [threading.Thread(target=program.f, args=(x, o), kwargs={"threadgroup": 256}) for o in outs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together([functools.partial(program.f, x, o, threadgroup=256) for o in outs])
     want = x.reshape(-1, 256)[:, ::-1].ravel() + 32
     assert all(np.array_equal(o, want) for o in outs)
 
@@ -259,11 +256,7 @@ def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
             if dice.random() < 0.05:
                 time.sleep(0.0005)  # longer than workers spin
 
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together([functools.partial(run, seed) for seed in range(3)])
     assert wrong == []
 
 

@@ -6,12 +6,12 @@ They use only three kernels, so that an engine that runs nothing else can be tes
 import dataclasses
 import functools
 import itertools
-import threading
 from typing import Any
 
 import metal_double
 import numpy as np
 import pytest
+from interrupts import run_together
 from metal_module import metal_module
 
 import metalnb as mnb
@@ -208,11 +208,7 @@ def test_dispatches_of_many_threads_do_not_interfere(launch: Launcher) -> None:
             x = np.full(500, number, np.float32)
             launch("scale", x, outputs[number], np.float32([2]), grid=(500,), threadgroup=(32,)).wait()
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    run_together([functools.partial(work, n) for n in range(8)])
     assert [set(out.tolist()) for out in outputs] == [{2.0 * n} for n in range(8)]
 
 

@@ -121,6 +121,21 @@ def test_stopped_loop_proves_nothing_about_its_exit_condition() -> None:
     assert proof.unproven
 
 
+STRETCH = "const uint first = i.x * 100000000, end = min(first + 9, 2000000000u); uint k = first; float r = 0;"
+
+
+@pytest.mark.parametrize(("loop", "count"), [
+    ("if (first < end) do { STEP } while (k != end);", 10), ("while (k < end) { STEP }", 10),
+    ("while (k <= end) { STEP ++k; }", 6),
+])  # fmt: skip
+def test_bound_of_a_counter_by_its_distance_from_the_limit(loop: str, count: int) -> None:
+    """The start may be far away, so only the distance of 9 bounds it: 9 iterations or 5, and one to spare."""
+    body = loop.replace("STEP", "r = r * r + x[k & 63]; ++k;")
+    found = analysis(f"{HEAD}{STRETCH} {body} y[i.y] = r;\n}}")
+    ranges = Ranges(found.flow, found.roots, found.entry, of_64(64))
+    assert [iteration_bound(found.flow, ranges, header) for header in found.flow.loops] == [count]
+
+
 @pytest.mark.parametrize(("loop", "count"), [
     ("for (int k = 0; k < s.n; ++k)", 64), ("for (int k = s.n; k > 4; k -= 3)", 20),
     ("for (int k = 1; k < s.n; k *= 2)", 32), ("for (uint k = i.x; k < 64; k += s.size.x)", 8),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from checked_engines import no_gpu
+from interrupts import run_together
 
 import metalnb as mnb
 from metalnb import engine as engines
@@ -95,11 +95,7 @@ def test_many_faults_and_many_threads() -> None:
             except mnb.KernelFault:
                 seen.append(k % 3)
 
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    run_together([work] * 4)
     assert len(seen) == 4 * sum(1 for k in range(50) if k % 3)
     assert 0 not in seen
 

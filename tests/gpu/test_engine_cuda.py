@@ -125,8 +125,13 @@ def test_one_cell_is_the_same_on_every_engine() -> None:
     for name, status in mnb.engines().items():
         if status.available:
             found[name] = mnb.compile(text, engine=name, math="precise").k(x, grid=1000, threadgroup=64)
-    first = next(iter(found.values()))
-    assert all(np.array_equal(first, other) for other in found.values()), list(found)
+    assert found
+    place = np.arange(1000) % 64
+    size = np.where(np.arange(1000) < 960, 64, 40)  # of the thread's group: the last one has 40 threads
+    lanes = np.where(place < 32, 32, size - 32)
+    expected = (2 * x.astype(np.float64)[np.arange(1000) - place + size - 1 - place] + lanes).astype(np.float32)
+    for name, y in found.items():
+        np.testing.assert_array_equal(y, expected, name)
 
 
 class Names:
@@ -348,7 +353,7 @@ def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypat
     def launch(_config: Any, _function: Any, parameters: Any, _none: None) -> int:
         if seen and not began.is_set():
             began.set()
-            other.join()
+            other.join(60)
         seen.append(ctypes.c_uint64.from_address(parameters._obj[0]).value)
         return 0
 

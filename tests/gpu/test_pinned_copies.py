@@ -7,12 +7,14 @@ arrives.
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+from interrupts import run_together
 
 from metalnb.engine.cuda import pinned_copies
 from metalnb.engine.cuda.gpu_memory import GpuMemory
@@ -146,11 +148,7 @@ def test_copies_of_several_threads_at_once_share_the_buffers(driver: Any) -> Non
         copies.copy_in(targets[i].ctypes.data, sources[i])
         copies.copy_out(targets[i].ctypes.data, backs[i])
 
-    users = [threading.Thread(target=both, args=(i,)) for i in range(6)]
-    for user in users:
-        user.start()
-    for user in users:
-        user.join()
+    run_together([functools.partial(both, i) for i in range(6)])
     assert all(np.array_equal(b, s) for b, s in zip(backs, sources, strict=True))
     assert driver.pinned.nbytes == 4 * PIECE
 

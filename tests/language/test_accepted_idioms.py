@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from ml_dtypes import bfloat16
 
 import metalnb as mnb
 
@@ -332,79 +331,21 @@ kernel void k(device const float* p, device int* sel, threadgroup float* s,
     np.testing.assert_array_equal(sel, np.argsort(-p))
 
 
-# Names ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["pipe", "local", "global", "generic", "read_only"])
-def test_opencl_words_are_names_of_kernels_parameters_and_members(name: str) -> None:
-    cell = STD + f"struct P {{ uint {name}; }};\n"
-    cell += f"kernel void {name}(device uint* out, constant P& read_write, {ID}) {{ out[i] = read_write.{name} + i; }}"
-    program = mnb.compile(cell, engine="cpu")
-    assert list(program) == [name]
-    out = np.zeros(N, np.uint32)
-    program[name](out, read_write={name: 5}, grid=N)
-    np.testing.assert_array_equal(out, 5 + np.arange(N))
-    assert [p.name for p in program[name].signature.params] == ["out", "read_write"]
-
-
-def test_a_parameter_may_be_called_self() -> None:
-    k = mnb.compile(STD + f"kernel void k(device uint* self, {ID}) {{ self[i] = i; }}", engine="cpu").k
-    out = np.zeros(N, np.uint32)
-    k(self=out)
-    np.testing.assert_array_equal(out, np.arange(N))
-
-
-def test_kernels_of_one_name_in_two_namespaces() -> None:
-    cell = STD + "".join(f"namespace {n} {{ kernel void k(device uint* x, {ID}) {{ x[i] = {v}; }} }}\n"
-                         for n, v in (("a", 1), ("b", 2)))  # fmt: skip
-    program = mnb.compile(cell + f"kernel void other(device uint* x, {ID}) {{ x[i] = 3; }}", engine="cpu")
-    assert sorted(program) == ["a::k", "b::k", "other"]
-    x = np.zeros(1, np.uint32)
-    for name, value in (("a::k", 1), ("b::k", 2), ("other", 3)):
-        program[name](x)
-        assert x[0] == value
-
-
-def test_a_kernel_template_named_as_a_library_function() -> None:
-    cell = STD + f"""template <typename T, typename U>
-kernel void cross(device T* o [[buffer(0)]], constant U* a [[buffer(1)]], {ID}) {{ const U c = cross(a[i],
-    a[i + 1]); o[i] = c.x; }}
-template [[host_name("cross_float")]] kernel void cross<float, float3>(device float* o [[buffer(0)]],
-                                                                       constant float3* a [[buffer(1)]], {ID});"""
-    a = np.zeros((4, 4), np.float32)
-    a[:, :3] = np.random.default_rng(1).integers(-5, 5, (4, 3))
-    o = np.zeros(3, np.float32)
-    mnb.compile(cell, engine="cpu").cross_float(o, a)
-    np.testing.assert_array_equal(o, np.cross(a[:-1, :3], a[1:, :3])[:, 0])
-
-
-def test_overloads_of_a_kernel_template() -> None:
-    cell = STD + f"""
-template <typename T> kernel void sgd(device T* o [[buffer(0)]], {ID}) {{ o[i] -= T(1); }}
-template <typename T> kernel void sgd(device T* o [[buffer(0)]], device T* m [[buffer(1)]], {ID}) {{ o[i] -= m[i]; }}
-template [[host_name("plain")]] kernel void sgd<float>(device float* o [[buffer(0)]], {ID});
-template [[host_name("momentum")]] kernel void sgd<float>(device float* o [[buffer(0)]],
-    device float* m [[buffer(1)]], {ID});"""
-    program = mnb.compile(cell, engine="cpu")
-    o = X.copy()
-    program.plain(o)
-    program.momentum(o, X)
-    np.testing.assert_array_equal(o, np.full(N, -1))
-    assert [p.name for p in program.momentum.signature.params] == ["o", "m"]
-
-
-def test_arguments_of_a_kernel_template_are_deduced() -> None:
-    cell = STD + """template <int N> struct P { int n[N]; };
-template <typename T, int N>
-[[kernel]] void unfold(const device T* in [[buffer(0)]], device T* out [[buffer(1)]],
-    const constant P<N>* p [[buffer(2)]],
-                       uint3 gid [[thread_position_in_grid]]) { out[gid.x] = in[gid.x] + T(p->n[N - 1]); }
-template [[host_name("unfold_f2")]] [[kernel]] void unfold(const device float* in [[buffer(0)]],
-    device float* out [[buffer(1)]], const constant P<2>* p [[buffer(2)]], uint3 gid [[thread_position_in_grid]]);"""
-    out = np.zeros(N, np.float32)
-    program = mnb.compile(cell, engine="cpu")
-    program.unfold_f2(X, out, np.array([3, 9], np.int32).view(program.dtype("P<2>")))
-    np.testing.assert_array_equal(out, X + 9)
+def test_components_of_volatile_vectors() -> None:
+    cell = STD + f"""kernel void k(device volatile float4* x, device volatile uint* n, {ID}) {{
+    volatile float2 w = float2(x[i].y, x[i].w);
+    w.x += 1;
+    w[1] = w.y * 2;
+    x[i].z = w.x;
+    x[i][0] = w[1];
+    n[i] = n[i] + uint(x[i].y);
+}}"""
+    x, n = np.arange(32, dtype=np.float32).reshape(8, 4), np.ones(8, np.uint32)
+    given = x.copy()
+    mnb.compile(cell, engine="cpu").k(x, n, grid=8)
+    y, w = given[:, 1], given[:, 3]
+    np.testing.assert_array_equal(x, np.stack([2 * w, y, y + 1, w], 1))
+    np.testing.assert_array_equal(n, y + 1)
 
 
 # Header cells --------------------------------------------------------------------------------------------------------
@@ -425,225 +366,3 @@ def test_header_cells_above_and_beside() -> None:
     assert x.tolist() == [10, 10]
     with pytest.raises(mnb.CompileError, match=r"\.\./\.\./etc/passwd\": a cell cannot include files"):
         mnb.compile('#include "../../etc/passwd"\n' + cell, headers=headers, engine="cpu")
-
-
-# bfloat --------------------------------------------------------------------------------------------------------------
-
-B = np.array([-2.5, -1, 0, 0.5, 1, 2.25, 3, 40], bfloat16)
-F = B.astype(np.float32)
-EXPRESSIONS = {
-    "v > 0 ? v : m * (exp(v) - 1)": np.where(F > 0, F, 3 * (np.exp(F) - 1)),
-    "i % 2 ? v : 0": np.where(np.arange(8) % 2, F, 0),
-    "i % 2 ? 1 : v": np.where(np.arange(8) % 2, 1, F),
-    "i % 2 ? v : 0.25f": np.where(np.arange(8) % 2, F, 0.25),
-    "i % 2 ? v : i": np.where(np.arange(8) % 2, F, np.arange(8)),
-    "max(i % 2 ? v : w, w)": np.maximum(np.where(np.arange(8) % 2, F, F + 1), F + 1),
-    "twice(i % 2 ? v : w, w)": np.where(np.arange(8) % 2, F, F + 1) + F + 1,
-    "as_type<ushort>(i % 2 ? v : w) == as_type<ushort>(i % 2 ? v : w)": np.ones(8),
-    "vec_elements<float2>::value > 1 ? v < w ? v : w : w": np.minimum(F, F + 1),
-    "max(v > 0 ? 1 : v < 0 ? -1 : v == 0 ? 0 : v, w)": np.maximum(np.sign(F), F + 1),
-    "(i % 2 ? v : w) * w": np.where(np.arange(8) % 2, F, F + 1) * (F + 1),
-}
-
-
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_bfloat_as_an_operand_of_a_condition(expression: str) -> None:
-    cell = STD + f"""template <class T> T twice(T a, T b) {{ return a + b; }}
-kernel void k(device bfloat* x, constant float& m, {ID}) {{ bfloat v = x[i], w = v + 1;
-    x[i] = static_cast<bfloat>({expression}); }}"""
-    x = B.copy()
-    mnb.compile(cell, engine="cpu", math="precise").k(x, 3.0)
-    expected = EXPRESSIONS[expression].astype(bfloat16).astype(np.float32)
-    np.testing.assert_allclose(x.astype(np.float32), expected, rtol=2**-8)
-
-
-@pytest.mark.parametrize("kind", ["int", "uint", "long", "short", "float", "half"])
-def test_bfloat_turns_into_every_number(kind: str) -> None:
-    cell = STD + f"""kernel void k(device {kind}* o, device const bfloat* x, {ID}) {{
-    threadgroup bfloat t[8];
-    t[i] = x[i];
-    {kind} a = x[i], b = 0;
-    bfloat v = t[i];
-    b = v;
-    o[i] = a + b + t[i];
-}}"""
-    given = np.abs(B)
-    o = np.zeros(8, {"int": "i4", "uint": "u4", "long": "i8", "short": "i2", "float": "f4", "half": "f2"}[kind])
-    mnb.compile(cell, engine="cpu").k(o, given)
-    whole = given.astype(np.float32).astype(o.dtype).astype(np.float64)
-    expected = whole * 2 + given.astype(np.float64)  # an integer plus a bfloat adds as bfloat
-    rounded = expected.astype(bfloat16).astype(np.float64) if kind not in {"float", "half"} else expected
-    np.testing.assert_array_equal(o, rounded.astype(o.dtype))
-
-
-def test_bfloat_is_made_from_a_class_that_converts_to_bool() -> None:
-    cell = STD + f"""
-struct NoMask {{ char c; constexpr operator bool() {{ return true; }} constexpr operator bool() const device {{
-    return c > 0; }} }};
-template <typename T> void f(device T* o, const device NoMask* m, uint i) {{ NoMask n; o[i] = T(n) * T(m[i]); }}
-kernel void k(device bfloat* o, const device NoMask* m, {ID}) {{ f(o, m, i); }}
-kernel void k_float(device float* o, const device NoMask* m, {ID}) {{ f(o, m, i); }}"""
-    program = mnb.compile(cell, engine="cpu")
-    m = np.array([1, 0, 0, 1], np.int8).view(program.dtype("NoMask"))
-    o, of = np.zeros(4, bfloat16), np.zeros(4, np.float32)
-    program.k(o, m)
-    program.k_float(of, m)
-    assert o.tolist() == of.tolist() == [1, 0, 0, 1]
-
-
-def test_components_of_volatile_vectors() -> None:
-    cell = STD + f"""kernel void k(device volatile float4* x, device volatile uint* n, {ID}) {{
-    volatile float2 w = float2(x[i].y, x[i].w);
-    w.x += 1;
-    w[1] = w.y * 2;
-    x[i].z = w.x;
-    x[i][0] = w[1];
-    n[i] = n[i] + uint(x[i].y);
-}}"""
-    x, n = np.arange(32, dtype=np.float32).reshape(8, 4), np.ones(8, np.uint32)
-    given = x.copy()
-    mnb.compile(cell, engine="cpu").k(x, n, grid=8)
-    y, w = given[:, 1], given[:, 3]
-    np.testing.assert_array_equal(x, np.stack([2 * w, y, y + 1, w], 1))
-    np.testing.assert_array_equal(n, y + 1)
-
-
-# Versions of the language --------------------------------------------------------------------------------------------
-
-LAMBDA = STD + f"kernel void k(device float* x, {ID}) {{ auto f = [&](float a) {{ return a + x[i]; }}; x[i] = f(2); }}"
-MACRO = f"kernel void k(device float* x, {ID}) {{ x[i] = __METAL_VERSION__; }}"
-
-
-@pytest.mark.parametrize("msl", ["2.3", "2.4", "3.0", "3.1"])
-def test_lambdas_before_the_version_that_has_them(msl: str) -> None:
-    with pytest.raises(mnb.CompileError) as caught:
-        mnb.compile(LAMBDA, msl=msl, engine="cpu")
-    found = caught.value.diagnostics[0]
-    assert (found.line, found.column) == (3, LAMBDA.split("\n")[2].index("[&]") + 1)
-    assert found.message == f"a lambda needs MSL 3.2; the cell is read as MSL {msl}"
-    assert "MSL 1.5.4" in found.hint
-    assert "--msl 3.2" in found.hint
-    x = X.copy()
-    for asked in ({}, {"msl": "3.2"}):
-        mnb.compile(LAMBDA, engine="cpu", **asked).k(x)
-    np.testing.assert_array_equal(x, X + 4)
-
-
-@pytest.mark.parametrize(("msl", "value"), [(None, 320), ("3.2", 320), ("3.1", 310), ("3.0", 300), ("2.3", 230)])
-def test_version_macro_is_defined_in_a_cell(msl: str | None, value: int) -> None:
-    x = np.zeros(1, np.float32)
-    program = mnb.compile(MACRO, msl=msl, engine="cpu")
-    program.k(x)
-    assert x[0] == value
-    assert program.specialize() is program
-
-
-WORDS = {
-    "bfloat": ("3.1", "bfloat b = bfloat(x[i]); x[i] = b;"),
-    "simd_shuffle_and_fill_up": ("2.4", "x[i] = simd_shuffle_and_fill_up(x[i], 0.0f, 1);"),
-    "atomic_thread_fence": ("3.2", "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst);"),
-}
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_a_word_is_refused_before_its_version(word: str) -> None:
-    since, body = WORDS[word]
-    cell = STD + f"kernel void k(device float* x, {ID}) {{ {body} }}"
-    with pytest.raises(mnb.CompileError, match=rf"'{word}' needs MSL {since}; the cell asks for MSL 2\.3") as caught:
-        mnb.compile(cell, msl="2.3", engine="cpu")
-    assert caught.value.diagnostics[0].line == 3
-    assert f"--msl {since}" in caught.value.diagnostics[0].hint
-    mnb.compile(cell, msl=since, engine="cpu")
-    mnb.compile(cell, engine="cpu")
-    guarded = cell.replace("{ " + body, "{\n#if __METAL_VERSION__ >= 310\n" + body + "\n#endif\n")
-    mnb.compile(guarded, msl="2.3", engine="cpu")
-
-
-@pytest.mark.parametrize("msl", ["2.2", "4.0", "3.1.0", "", "new", 3.1])
-def test_unknown_version_is_refused(msl: object) -> None:
-    with pytest.raises(mnb.ArgumentError, match=r"compile: msl is one of 2\.3, 2\.4, 3\.0, 3\.1, 3\.2; got"):
-        mnb.compile(MACRO, msl=msl, engine="cpu")  # type: ignore[arg-type]
-
-
-BOUND, USED = "a device value is bound to a constant reference", "a device pointer is used as a constant pointer"
-CONSTANT = {
-    "constant float* q = §x; x[i] = q[0];": "a device pointer is used as a constant pointer",
-    "x[i] = f(§x + 1);": "a device pointer is used as a constant pointer",
-    "x[i] = g(§x[i]);": "a device value is passed to 'g', which takes a constant reference",
-    "constant float& r = §x[i]; x[i] = r;": BOUND,
-    "constant float& r = §(x[i]); x[i] = r;": BOUND,
-    "constant float& r{§x[i]}; x[i] = r;": BOUND,
-    "constant const float& r = §*x; x[i] = r;": BOUND,
-    "constant float& r = §i > 1 ? x[0] : x[1]; x[i] = r;": BOUND,
-    "auto h = [&]() -> constant float& { return §x[i]; }; x[i] = h();": BOUND,
-    "R r(§x[i]); x[i] = r.v;": "a device value is passed to 'R', which takes a constant reference",
-    "M m = {§x[i]}; x[i] = m.v;": BOUND,
-    "P p = {§x}; x[i] = *p.v;": USED,
-}
-CLASSES = """struct R { float v; R(constant float& p) : v(p) {} };
-struct M { constant float& v; };
-struct P { constant float* v; };
-"""
-
-
-@pytest.mark.parametrize("body", CONSTANT)
-def test_device_pointer_does_not_convert_to_constant(body: str) -> None:
-    cell = STD + "float f(constant float* p) { return p[0]; }\nfloat g(constant float& p) { return p; }\n"
-    cell += CLASSES + f"kernel void k(device float* x, constant float* c, {ID}) {{ {body} }}"
-    with pytest.raises(mnb.CompileError) as caught:
-        mnb.compile(cell.replace("§", ""), engine="cpu")
-    found = caught.value.diagnostics[0]
-    assert (found.message, found.line, found.column) == (CONSTANT[body], 8, cell.split("\n")[7].index("§") + 1)
-    assert "MSL 4.2" in found.hint
-    good = cell.replace("§i > 1 ? x[0] : x[1]", "i > 1 ? c[0] : c[1]").replace("§x[i]", "c[i]").replace("§(x", "(c")
-    good = good.replace("§x + 1", "c + 1").replace("§*x", "*c").replace("§x", "c")
-    x = X.copy()
-    mnb.compile(good, engine="cpu").k(x, np.full(N, 7, np.float32))
-    np.testing.assert_array_equal(x, np.full(N, 7))
-
-
-TEMPLATES = {
-    "template <class T> T f(device T* p) { constant T& r = §p[0]; return r; }": BOUND,
-    "template <class T> T f(device T* p) { constant T& r = §*p; return r; }": BOUND,
-    "template <class T> T f(device T* p) { constant T* r = §p; return *r; }": USED,
-    "constant float& g(device float* p) { return §*p; }\nfloat f(device float* p) { return g(p); }": BOUND,
-    "struct S { constant float& v; S(device float* p) : v(§*p) {} };\n"
-    "float f(device float* p) { return S(p).v; }": BOUND,
-    "struct S { float v; };\nfloat operator+(constant S& a, float b) { return a.v + b; }\n"
-    "float f(device float* p) { return §*(device S*)p + 1.0f; }":
-        "a device value is passed to 'operator+', which takes a constant reference",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("helper", TEMPLATES)
-def test_device_value_does_not_convert_to_constant_in_a_helper(helper: str) -> None:
-    cell = STD + helper.replace("§", "") + f"\nkernel void k(device float* x, {ID}) {{ x[i] = f(x); }}"
-    with pytest.raises(mnb.CompileError) as caught:
-        mnb.compile(cell, engine="cpu")
-    found, lines = caught.value.diagnostics[0], helper.split("\n")
-    line = next(n for n, text in enumerate(lines) if "§" in text)
-    assert (found.message, found.line, found.column) == (TEMPLATES[helper], line + 3, lines[line].index("§") + 1)
-    assert "MSL 4.2" in found.hint
-    x = np.arange(3, dtype=np.float32)
-    good = STD + helper.replace("§", "").replace("constant", "device const")
-    mnb.compile(good + f"\nkernel void k(device float* x, {ID}) {{ if (i) x[i] = f(x); }}", engine="cpu").k(x)
-    assert x.tolist() == ([0, 0, 0] if "+" not in helper else [0, 1, 1])
-
-
-def test_constants_of_constants_that_grow_without_bound_are_refused_at_once() -> None:
-    """Each contains the previous one twice: expanded, the last one has 2^40 words."""
-    chain = "".join(f"constant bool A{k} = A{k - 1} && A{k - 1};\n" for k in range(1, 41))
-    source = f"""constant bool A0 [[function_constant(0)]];
-    {chain}
-    kernel void k(device float* x [[buffer(0)]],
-                  device float* y [[buffer(1), function_constant(A40)]]) {{ x[0] = 1; }}"""
-    with pytest.raises(mnb.CompileError, match="'A40' must be made of function constants and numbers"):
-        mnb.compile(source, constants={"A0": True})
-
-
-def test_a_constants_shift_by_more_than_there_are_bits_is_refused() -> None:
-    source = """constant int N [[function_constant(0)]];
-    constant bool ON = (1 << 4000000000 * N) != 0;
-    kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), function_constant(ON)]]) { x[0] = 1; }"""
-    with pytest.raises(mnb.CompileError, match="'ON' must be made of function constants and numbers"):
-        mnb.compile(source, constants={"N": 1})

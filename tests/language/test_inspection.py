@@ -176,10 +176,18 @@ def test_nothing_is_reported_without_evidence() -> None:
     assert describe("", 0) == ()
 
 
-def test_no_place_of_a_cell_raises() -> None:
-    for offset in range(0, len(CELL), 97):
-        describe(CELL, offset, HEADERS)
-        describe(CELL[:offset], offset, HEADERS)
+def test_inspection_is_of_the_word_at_any_place_also_of_a_cell_that_ends_there() -> None:
+    """In the arguments of a call that is not complete, it may be of the function instead."""
+    in_calls = [CELL.index(text) + len(text) for text in ("weight(particles", "simd_sum(tile", "as_type<float>(abs")]
+    for offset in (*range(0, len(CELL), 97), *in_calls):
+        for text in (CELL, CELL[:offset]):
+            word = re.search(r"\w*$", text[:offset])
+            assert word
+            found = describe(text, offset, HEADERS)
+            assert found or offset not in in_calls
+            for each in found if word[0] else ():
+                called = text != CELL and f"{each.name}(" in text
+                assert each.name.startswith(word[0]) or called, (offset, each.name)
 
 
 def test_hanging_parser_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

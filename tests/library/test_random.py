@@ -252,9 +252,12 @@ def test_choice(generator: Generator) -> None:
     assert generator.choice(3).shape == ()
 
 
-def test_bytes(generator: Generator) -> None:
-    assert [len(generator.bytes(n)) for n in (0, 1, 5, 4096)] == [0, 1, 5, 4096]
-    assert isinstance(generator.bytes(3), bytes)
+@pytest.mark.parametrize("n", [0, 1, 5, 4096])
+def test_bytes_are_those_of_the_words(n: int, generator: Generator) -> None:
+    expected = words(generator, -(-n // 4)).tobytes()[:n]
+    found = generator.bytes(n)
+    assert isinstance(found, bytes)
+    assert found == expected
 
 
 # ---- Shapes and refusals.

@@ -19,6 +19,8 @@ import pytest
 
 import metalnb as mnb
 from metalnb import cache
+from metalnb.profiling import apple_chips
+from metalnb.profiling.device_table import DEVICES
 from metalnb.timing import limits as module
 from metalnb.timing import machine, other_processes, progress, sampling
 from metalnb.timing.limit_probes import ARITHMETIC, PROBES
@@ -239,34 +241,39 @@ def test_kernel_is_compared_with_the_limit_of_its_own_mix(traffic: Traffic, name
 @pytest.mark.parametrize(
     ("device", "expected"),
     [
-        ("Apple M1", (68.25e9, 2.6e12)),
-        ("Apple M2 Pro", (200e9, 6.8e12)),
-        ("Apple M4 Max", (546e9, 18.4e12)),
-        ("Apple M3 Ultra (80 cores)", (819e9, 28.4e12)),
+        ("Apple M1", (68.25e9, 2.617e12)),  # 8 cores x 128 lanes x 2 operations x 1.278 GHz
+        ("Apple M2 Pro", (200e9, 6.800e12)),
+        ("Apple M4 Max", (546e9, 16.159e12)),
+        ("Apple M3 Ultra (80 cores)", (819e9, 28.262e12)),
         ("Apple M99", None),
         ("AMD EPYC", None),
     ],
 )
-def test_nominal_figures_are_apples(device: str, expected: tuple[float, float] | None) -> None:
-    assert machine.nominal(device) == expected
+def test_nominal_rates_of_a_chip(device: str, expected: tuple[float, float] | None) -> None:
+    assert apple_chips.nominal(device) == (expected and pytest.approx(expected, rel=1e-3))
 
 
 def test_every_chip_of_the_table_is_found_by_its_name() -> None:
-    for name, chip in machine.CHIPS.items():
-        assert machine.nominal(f"{name} GPU") == (max(chip.bandwidths) * 1e9, chip.teraflops * 1e12)
-        assert machine.apple_chip(f"{name} (double)") is chip
+    """A profile names the same chip without its maker."""
+    for name, chip in apple_chips.CHIPS.items():
+        assert apple_chips.apple_chip(f"{name} (double)") is chip
+        figures = DEVICES[name.removeprefix("Apple ")]
+        rates = figures.bandwidth.value, figures.processors.value * figures.lanes.value * 2 * figures.clock.value
+        assert apple_chips.nominal(f"{name} GPU") == rates == (chip.bandwidth, chip.flops)
 
 
 def test_each_figure_of_a_chip_has_a_source() -> None:
-    """Apple's figures for M1 to M4 are there; the rest is marked as unknown."""
-    assert {field.name for field in dataclasses.fields(machine.AppleChip)} == set(machine.SOURCES)
-    assert all(chip in machine.CHIPS and field in machine.SOURCES for chip, field in machine.OTHER_SOURCES)
-    for name, chip in machine.CHIPS.items():
-        family = int(name.split()[1][1:])
-        assert bool(chip.cores) == (family <= 4)
-        assert (chip.simd_groups is not None) == (family <= 2)
-        lanes = 128 * 2 * max(chip.cores, default=0) / 1e3
-        assert family > 4 or 1.2 < chip.teraflops / lanes < 1.9  # GHz
+    """An assumed clock is that of a chip of the same generation whose clock is known."""
+    assert {field.name for field in dataclasses.fields(apple_chips.AppleChip)} == set(apple_chips.SOURCES)
+    assert all(name in apple_chips.CHIPS and field in apple_chips.SOURCES for name, field in apple_chips.OTHER_SOURCES)
+    for name, chip in apple_chips.CHIPS.items():
+        generation = name.split()[1]
+        assert (chip.simd_groups is not None) == (generation in {"M1", "M2"})
+        if chip.clock_of:
+            known = apple_chips.CHIPS[f"Apple {chip.clock_of}"]
+            assert (known.clock, known.clock_of) == (chip.clock, "")
+            assert chip.clock_of.split()[0] == generation
+            assert DEVICES[name.removeprefix("Apple ")].clock.source == f"estimated: as of the {chip.clock_of}"
 
 
 def test_limits_state_known_figures_of_apple_gpus() -> None:
@@ -274,7 +281,7 @@ def test_limits_state_known_figures_of_apple_gpus() -> None:
     line = "30 or 38 cores, up to 96 SIMD-groups a core, 400 GB/s, threadgroup memory 32 KiB"
     assert f"the GPU: {line}" in str(known)
     assert line in known._repr_html_()
-    unknown = "cores unknown, SIMD-groups unknown a core, 460 or 614 GB/s, threadgroup memory unknown"
+    unknown = "32 or 40 cores, SIMD-groups unknown a core, 460 or 614 GB/s, threadgroup memory unknown"
     assert unknown in str(replace(GIVEN, device="Apple M5 Max"))
     assert replace(GIVEN, device="Xeon").chip is None
     assert "the GPU" not in str(replace(GIVEN, device="Xeon"))

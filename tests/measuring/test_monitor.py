@@ -10,7 +10,6 @@ import re
 import statistics
 import subprocess
 import sys
-import threading
 import time
 import weakref
 from collections import deque
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interrupts import run_together
 
 import metalnb as mnb
 from metalnb.engine.observation import Observable, Stopwatch, observe
@@ -213,13 +213,9 @@ def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
         for _ in range(200):
             program.saxpy(X, y, 1.0)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
     began = time.time()
     with mnb.monitor() as seen:
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        run_together([work] * 4)
     assert counted(seen, "saxpy") == 800
     started = [s.started for s in seen.seen]
     assert began - 1 <= min(started) <= max(started) <= time.time() + 1

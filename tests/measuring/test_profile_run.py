@@ -1,6 +1,9 @@
 """How a profile runs: with the same counts for one worker or several, repeatably, and never out of bounds."""
 
 import dataclasses
+import sys
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ from metalnb.call.kernel import Dispatch
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.profiled import counting_pieces, counting_workers
 from metalnb.engine.cpu.profiled.counted_run import run_counted
+from metalnb.engine.cpu.profiled.counting_pieces import Pieces
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -32,35 +36,84 @@ def mixed(seed: int = 3) -> Dispatch:
     return mnb.compile(HEAD + MIXED).f.prepare(*given, np.uint32(n - 50), grid=n, threadgroup=96)
 
 
-def counts_of(dispatch: Dispatch) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+def counts_of(
+    dispatch: Dispatch, progress: Callable[[float], None] | None = None,
+) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:  # fmt: skip
     """Return all counts as plain records, and the marks of the elements touched."""
-    found = run_counted(dispatch.kernel.unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, 60.0)
-    marks = [touched.marks for touched in found.touched.values()]
-    return dataclasses.asdict(dataclasses.replace(found, touched={})), marks
+    found = run_counted(
+        dispatch.kernel.unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, 60.0, progress=progress,
+    )  # fmt: skip
+    marks = [one.marks for one in found.marks.values()]
+    return dataclasses.asdict(dataclasses.replace(found, marks={})), marks
 
 
+@pytest.fixture
+def four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start all workers after the first piece, and keep pieces short."""
+    if sys.platform == "win32":
+        pytest.skip("one worker counts on Windows")
+    monkeypatch.setattr(counting_workers, "_SECONDS_TO_SHARE", 0.0)
+    monkeypatch.setattr(counting_pieces, "_BURST", 0.0005)
+    monkeypatch.setattr(toolchain, "cores", lambda: 4)
+
+
+@pytest.mark.usefixtures("four_workers")
 def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     dispatch = mixed()
-    joined: list[int] = []
-    run = counting_workers._Helper.run
+    main, take, change = threading.current_thread(), Pieces.take, threading.Condition()
+    helpers: set[threading.Thread] = set()  # those with a piece
 
-    def noted(helper: counting_workers._Helper) -> None:
-        run(helper)
-        joined.append(int(helper.worker.counters.sites["lanes"].sum()))
+    def wait_for_helpers(_part: float = 0.0) -> None:
+        with change:
+            assert change.wait_for(lambda: len(helpers) == 3, timeout=60)
 
-    monkeypatch.setattr(counting_workers._Helper, "run", noted)
-    monkeypatch.setattr(counting_workers, "_JOINED", 0.0)
-    monkeypatch.setattr(counting_pieces, "_BURST", 0.0005)  # so that every worker gets a piece
+    def take_together(pieces: Pieces, last: int = 0, took: float = 0.0) -> range:
+        piece = take(pieces, last, took)
+        if threading.current_thread() is not main:
+            with change:
+                helpers.add(threading.current_thread())
+                change.notify_all()
+            assert piece or last
+            wait_for_helpers()
+        return piece
+
+    monkeypatch.setattr(Pieces, "take", take_together)
+    four, four_marks = counts_of(dispatch, wait_for_helpers)
     monkeypatch.setattr(toolchain, "cores", lambda: 1)
     one, one_marks = counts_of(dispatch)
-    assert not joined
-    monkeypatch.setattr(toolchain, "cores", lambda: 4)
-    four, four_marks = counts_of(dispatch)
-    assert len(joined) == 3
-    assert sum(joined) > 0
+    assert len(helpers) == 3
     assert four == one
     for mine, its in zip(one_marks, four_marks, strict=True):
         np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.usefixtures("four_workers")
+@pytest.mark.parametrize("when", ["before its first piece", "between pieces"])
+@pytest.mark.parametrize("error", [MemoryError("no marks"), mnb.KernelFault("no stacks"), SystemExit(3)])
+def test_exception_of_a_helper_reaches_the_caller(
+    error: BaseException, when: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It ends all workers, and the next run counts as if nothing had happened."""
+    dispatch = mixed()
+    expected = counts_of(dispatch)[0]
+    main = threading.current_thread()
+
+    def fail_in_helper(function: Any) -> Any:
+        def call(*args: Any) -> Any:
+            if threading.current_thread() is not main:
+                raise error
+            return function(*args)
+
+        return call
+
+    owner, name = (counting_workers, "Counters") if "before" in when else (Pieces, "take")
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, fail_in_helper(getattr(owner, name)))
+        with pytest.raises(type(error)) as caught:
+            counts_of(dispatch)
+    assert caught.value is error
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, counting_workers._Helper)]
+    assert counts_of(dispatch)[0] == expected
 
 
 def test_a_profile_does_not_depend_on_the_ones_before() -> None:

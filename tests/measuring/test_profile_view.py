@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.profiling.access_picture import access_picture, access_words
+from metalnb.profiling.access_picture import access_caption, draw_access
 from metalnb.profiling.cost_findings import findings
 from metalnb.profiling.device_table import DEVICES
 from metalnb.profiling.occupancy import occupancy
 from metalnb.profiling.profile_record import Profile
-from metalnb.profiling.time_bounds import estimate_text, time_bounds
+from metalnb.profiling.time_bounds import describe_estimate, time_bounds
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 TILE = """kernel void f(device const float* x, device float* out, uint2 i [[thread_position_in_threadgroup]],
@@ -206,10 +206,10 @@ def test_a_page_escapes_the_source() -> None:
 
 def test_the_picture_of_a_conflict_shows_one_bank(tile: Profile) -> None:
     access = next(a for a in tile.accesses if a.conflicts)
-    assert access_words(access, 32) == (
+    assert access_caption(access, 32) == (
         "lanes 0 to 31 of threadgroup 0 read 4 bytes each, 128 bytes apart; a row is one word in each of 32 banks"
     )
-    drawn = access_picture(access)
+    drawn = draw_access(access)
     columns = {float(x) for x in re.findall(r'<g><title>lane \d+</title><rect x="([\d.]+)"', drawn)}
     assert len(columns) == 1
     assert 'font-weight="700">32<' in drawn
@@ -218,7 +218,7 @@ def test_the_picture_of_a_conflict_shows_one_bank(tile: Profile) -> None:
 
 def test_the_picture_of_a_scattered_access_shows_its_lines(transpose: Profile) -> None:
     access = next(a for a in transpose.accesses if a.kind == "write")
-    drawn = access_picture(access)
+    drawn = draw_access(access)
     rows = {float(y) for y in re.findall(r'<g><title>lane \d+</title><rect x="[\d.]+" y="([\d.]+)"', drawn)}
     assert len(rows) == 32
     assert "sector 3" in drawn
@@ -241,7 +241,7 @@ def test_bounds_are_counts_over_rates(tile: Profile) -> None:
 
 
 def test_an_estimate_is_called_one_and_says_what_is_not_public(tile: Profile) -> None:
-    said = estimate_text(tile, "M1 Ultra")
+    said = describe_estimate(tile, "M1 Ultra")
     assert said == (
         "on an M1 Ultra, estimate: at least 815 ns for threadgroup memory (32-way conflicts, line 8), 49.4 ns for "
         "loads and stores, 10.2 ns for memory; memory is busy at most 1.3 % of the time; 1 threadgroup for 64 "
@@ -250,19 +250,19 @@ def test_an_estimate_is_called_one_and_says_what_is_not_public(tile: Profile) ->
 
 
 def test_more_threadgroups_than_processors_leave_none_idle(tile: Profile) -> None:
-    said = estimate_text(replace(tile, groups=64), "M1 Ultra")
+    said = describe_estimate(replace(tile, groups=64), "M1 Ultra")
     assert "12.7 ns for threadgroup memory" in said  # 64 processors share the counted passes
     assert "idle" not in said
 
 
 def test_lines_of_memory_are_named_where_fewer_would_do(transpose: Profile) -> None:
-    assert "(32 lines of memory an access)" in estimate_text(transpose, "M2")
+    assert "(32 lines of memory an access)" in describe_estimate(transpose, "M2")
     text = """kernel void f(device const float4* x, device float* out, uint i [[thread_position_in_grid]]) {
         float4 v = x[i];
         out[i] = v.x + v.y + v.z + v.w;
     }"""
     found = profiled(text, np.zeros((4096, 4), np.float32), np.zeros(4096, np.float32))
-    assert "lines of memory an access" not in estimate_text(found, "M2")  # four, for 512 bytes
+    assert "lines of memory an access" not in describe_estimate(found, "M2")  # four, for 512 bytes
 
 
 def test_unknown_device_error_lists_the_devices(tile: Profile) -> None:

@@ -19,7 +19,7 @@ import metalnb as mnb
 from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.profiling.cost_findings import findings
-from metalnb.profiling.time_bounds import most_needed
+from metalnb.profiling.time_bounds import describe_bottleneck
 from metalnb.timing import sampling
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Traffic
@@ -478,7 +478,7 @@ def test_no_advice_without_counts() -> None:
     assert findings(profile) == ()
     longest = "memory on an M2 and an NVIDIA H100 SXM (line 3)"
     longest += "; 32 threadgroups are fewer than the 132 processors of an NVIDIA H100 SXM"
-    assert most_needed(profile) == longest
+    assert describe_bottleneck(profile) == longest
     timing = timed(a=2.0)
     assert (timing.counted, timing.most_needed) == ((), longest)
     assert timing == mnb.Timing.from_json(json.loads(json.dumps(timing.to_json())))
@@ -496,8 +496,8 @@ def test_bottleneck_depends_on_the_gpu() -> None:
     both = mnb.profile(mnb.compile(WELL).well, x, out, 2.0, grid=64, threadgroup=64)
     longest = "memory on an M2 (line 3), loads and stores on an NVIDIA H100 SXM (line 3)"
     few = "; one threadgroup is fewer than the 10 processors of an M2 and the 132 processors of an NVIDIA H100 SXM"
-    assert most_needed(both) == longest + few
-    assert most_needed(replace(both, buffers=(), lines=())) == f"nothing{few}"
+    assert describe_bottleneck(both) == longest + few
+    assert describe_bottleneck(replace(both, buffers=(), lines=())) == f"nothing{few}"
 
 
 @pytest.mark.parametrize(
@@ -528,6 +528,7 @@ def test_the_times_are_drawn() -> None:
 
 @pytest.mark.parametrize("module", ["sampling", "compare"])
 def test_slow_measurements_report_progress(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    mnb.limits()  # measured now, if at all: that has a line of its own
     said: list[str] = []
     monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: said.append)
     monkeypatch.setattr(f"metalnb.timing.{module}.PATIENCE", 0.0)

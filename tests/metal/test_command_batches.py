@@ -1,5 +1,6 @@
 """Small dispatches share a command buffer while the GPU is busy; it is committed when one of them is waited for."""
 
+import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from doubled_engines import ADD, Calls, doubled, metal, pages
+from interrupts import run_together
 from metal_double import CONSTANTS
 from metal_double.commands import MTLCommandBuffer, MTLComputeCommandEncoder
 
@@ -155,10 +157,6 @@ def test_threads_may_start_and_wait_at_once() -> None:
         for _ in range(100):
             launched(3, x)[-1].wait()
 
-    workers = [threading.Thread(target=work, args=(x,)) for x in arrays]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    run_together([functools.partial(work, x) for x in arrays])
     assert [x[0] for x in arrays] == [300] * 4
     assert doubled()["metal"]._commands._open is None

@@ -4,12 +4,12 @@ import gc
 import math
 import subprocess
 import sys
-import threading
 from array import array
 from types import ModuleType
 
 import numpy as np
 import pytest
+from interrupts import run_together
 from metal_module import metal_module
 
 from metalnb.metalcompute.memory import PADDING
@@ -232,11 +232,7 @@ def test_from_several_threads(dev: object) -> None:
             if (np.frombuffer(out, np.uint32) != 2 * np.arange(1024)).any():
                 wrong.append(out)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    run_together([work] * 4)
     assert not wrong
 
 

@@ -53,7 +53,8 @@ class MTLLogStateDescriptor(ObjCObject):
 
 
 class MTLLogState(ObjCObject):
-    def __init__(self) -> None:
+    def __init__(self, described: MTLLogStateDescriptor) -> None:
+        self._level, self._size = described.level, described.size
         self._handlers: list[Callable[[Any, Any, int, str], None]] = []
 
     @selector("addLogHandler:", "?")
@@ -63,12 +64,21 @@ class MTLLogState(ObjCObject):
 
     @contextlib.contextmanager
     def collecting(self) -> Iterator[None]:
-        """Pass the engine's output to the handlers, without the thread's position, which Apple's log lacks."""
+        """Pass the engine's output to the handlers, without the thread's position, which Apple's log lacks.
+
+        All of it has the level of a notice. Without a level a log has only errors and faults; what does not fit its
+        buffer is lost.
+        """
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             yield
+        level, left = CONSTANTS["MTLLogLevelNotice"], self._size
+        if not 0 < self._level <= level:
+            return
         for line in printed.getvalue().splitlines():
-            for handler in self._handlers:
-                handler(None, None, CONSTANTS["MTLLogLevelNotice"], line.partition(": ")[2])
+            message = line.partition(": ")[2]
+            left -= len(message.encode())
+            for handler in self._handlers if left >= 0 else ():
+                handler(None, None, level, message)
 
 
 class MTLCaptureDescriptor(ObjCObject):

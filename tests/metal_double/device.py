@@ -106,7 +106,7 @@ class MTLDevice(ObjCObject):
     def newLogStateWithDescriptor_error_(
         self, described: MTLLogStateDescriptor, error: None
     ) -> tuple[MTLLogState | None, NSError | None]:
-        return MTLLogState(), None
+        return MTLLogState(described), None
 
     @selector("newComputePipelineStateWithFunction:error:", "#o")
     def newComputePipelineStateWithFunction_error_(

@@ -293,7 +293,7 @@ def _refused() -> str:
     ])  # fmt: skip
     link = _link("tests/msl/test_refusals.py::test_refused")
     names = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
-    asked = _link("tests/language/test_accepted_idioms.py::test_a_word_is_refused_before_its_version")
+    asked = _link("tests/language/test_language_versions.py::test_a_word_is_refused_before_its_version")
     return (
         f"Each is shown by {link}: the message, its position and its fix. Rows that end with a version apply if a "
         f'cell requests that version or an earlier one, as `msl="2.3"` does ({asked}).\n\n{rules}\n'

@@ -393,3 +393,22 @@ def test_a_kernel_of_13000_lines() -> None:
     print(f"{lines} lines: read in {read - start:.2f} s, compiled and run in {time.perf_counter() - read:.2f} s")
     assert abs(a[0]) > 1
     np.testing.assert_allclose(y[0], a[0], rtol=1e-5)
+
+
+def test_constants_of_constants_that_grow_without_bound_are_refused_at_once() -> None:
+    """Each contains the previous one twice: expanded, the last one has 2^40 words."""
+    chain = "".join(f"constant bool A{k} = A{k - 1} && A{k - 1};\n" for k in range(1, 41))
+    source = f"""constant bool A0 [[function_constant(0)]];
+    {chain}
+    kernel void k(device float* x [[buffer(0)]],
+                  device float* y [[buffer(1), function_constant(A40)]]) {{ x[0] = 1; }}"""
+    with pytest.raises(mnb.CompileError, match="'A40' must be made of function constants and numbers"):
+        mnb.compile(source, constants={"A0": True})
+
+
+def test_a_constants_shift_by_more_than_there_are_bits_is_refused() -> None:
+    source = """constant int N [[function_constant(0)]];
+    constant bool ON = (1 << 4000000000 * N) != 0;
+    kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), function_constant(ON)]]) { x[0] = 1; }"""
+    with pytest.raises(mnb.CompileError, match="'ON' must be made of function constants and numbers"):
+        mnb.compile(source, constants={"N": 1})

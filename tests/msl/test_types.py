@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from msl.rows import Table, rows
@@ -220,22 +222,27 @@ def test_conversions_of_every_half_and_bfloat() -> None:
     assert np.isnan((narrow[~number, 1].astype(np.uint32) << 16).view(np.float32)).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("float4 v = 1; v.xx = float2(1);", 3),
-        ("int4 n = 1; float4 v = n;", 3),
-        ("float4 v(1, 2, 3);", 3),
-        ("o[0] = float4(float3(1, 2), 1);", 3),
-        ("float2 v = 1; v.z = 2;", 3),
-        ("float3 v = as_type<float3>(half4(1));", 3),
-        ("float4 v = 1; if (v == v) v = 2;", 3),
-        ("int4 n = 1; n = n * 2.5f;", 3),
-        ("float2x2 m = 1.0f;", 3),
-        ("float2x2 m(1); m = m * float3(1);", 3),
-    ],
-)
-def test_refused(text: str, line: int) -> None:
-    with pytest.raises(mnb.CompileError) as caught:
-        mnb.compile(f"#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float4* o) {{ {text} }}\n")
-    assert caught.value.line == line
+@pytest.mark.parametrize(("refused", "accepted", "message"), [
+    ("float4 v = 1; v.§xx = float2(1);", "float4 v = 1; v.xy = float2(1);", "no setter defined for property 'xx'"),
+    ("int4 n = 1; float4 §v = n;", "int4 n = 1; float4 v(n);", "no viable conversion from 'int4' to 'float4'"),
+    ("float4 §v(1, 2, 3);", "float4 v(1, 2, 3, 4);", "too few components for a vector of 4"),
+    ("o[0] = float4(§float3(1, 2), 1);", "o[0] = float4(float3(1, 2, 3), 1);", "too few components for a vector of 3"),
+    ("float2 v = 1; v.§z = 2;", "float2 v = 1; v.y = 2;", "no member named 'z' in 'float2'"),
+    ("float3 v = §as_type<float3>(half4(1));", "float2 v = as_type<float2>(half4(1));",
+     "as_type needs two types of the same size"),
+    ("float4 v = 1; if (§v == v) v = 2;", "float4 v = 1; if (all(v == v)) v = 2;",
+     "'bool4' is not contextually convertible to 'bool'"),
+    ("int4 n = 1; n = n §* 2.5f;", "int4 n = 1; n = n * 2;", "overload resolution selected deleted operator '*'"),
+    ("float2x2 §m = 1.0f;", "float2x2 m(1.0f);", "no viable conversion from 'float' to 'float2x2'"),
+    ("float2x2 m(1); m = m §* float3(1);", "float2x2 m(1); float2 v = m * float2(1);",
+     "invalid operands to binary expression ('float2x2'"),
+])  # fmt: skip
+def test_operation_is_refused_at_its_position_beside_one_that_compiles(
+    refused: str, accepted: str, message: str,
+) -> None:  # fmt: skip
+    head = "#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float4* o) { "
+    with pytest.raises(mnb.CompileError, match=re.escape(message)) as caught:
+        mnb.compile(f"{head}{refused.replace('§', '')} }}\n")
+    column = len(head.split("\n")[2]) + refused.index("§") + 1
+    assert (caught.value.line, caught.value.column) == (3, column)
+    assert mnb.compile(f"{head}{accepted} }}\n").kernels

@@ -16,6 +16,7 @@ from metalnb import __main__, doctor, engine
 from metalnb.doctor import Checkup, EngineTrial, examine, write
 
 ENGINE = engine.current().name  # this machine's engine
+ENGINES = ["metal", "metal:metalcompute", "cuda", "cpu"]  # in a new process, in which no test has registered another
 
 
 def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -40,8 +41,7 @@ def test_doctor_lists_every_engine_and_succeeds() -> None:
     done = command("doctor")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"metalnb {mnb.__version__} · Python {sys.version.split()[0]} · ")
-    for name in mnb.engines():
-        assert re.search(rf"^[✓✗] {name}\b", done.stdout, re.MULTILINE)
+    assert re.findall(r"^[✓✗] (\S+)", done.stdout, re.MULTILINE) == ENGINES
     assert re.search(r"^    1,000,003 threads, every value right: [\d.]+ ms", done.stdout, re.MULTILINE)
     assert "\x1b" not in done.stdout  # no terminal, no colours
 
@@ -53,7 +53,7 @@ def test_json_has_what_the_text_has() -> None:
     assert data["works"] is True
     assert data["cache"] == os.environ["METALNB_CACHE"]
     trials = {t["name"]: t for t in data["trials"]}
-    assert trials.keys() == mnb.engines().keys() - {"ptx"}  # which other tests register
+    assert list(trials) == ENGINES
     assert trials[ENGINE]["works"]
     assert trials[ENGINE]["run_seconds"] > 0
     assert trials[ENGINE]["compile_seconds"] > 0

@@ -87,8 +87,8 @@ def test_short_rows_count_what_their_lanes_do(threadgroup: tuple[int, int], monk
 
     def counts() -> list[Any]:
         found = run_counted(dispatch.kernel.unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, 60.0)
-        marks = [touched.marks.tobytes() for touched in found.touched.values()]
-        return [astuple(replace(found, touched={})), marks]
+        marks = [one.marks.tobytes() for one in found.marks.values()]
+        return [astuple(replace(found, marks={})), marks]
 
     by_rows = counts()
 

@@ -159,7 +159,7 @@ class DebugLines:
         at = 0
         while at < len(lines):
             at = self._line_program(lines, at)
-        self._rows.sort(key=lambda row: row[0])
+        self._rows.sort(key=lambda row: (row[0], row[1] is not None))  # an end before a start at the same address
         self._starts = [start for start, _ in self._rows]
         self._inlined = list(self._calls(parts)) if ".debug_info" in parts else []
 

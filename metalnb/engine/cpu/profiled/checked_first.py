@@ -9,7 +9,7 @@ from typing import Any
 from ...base import Grid
 from ..cpu_engine import CpuEngine
 from ..lanes.vector_binary import VectorBinary
-from .copied_arguments import copied_arguments
+from .copied_arguments import copy_arguments
 
 __all__ = ["check_accesses"]
 
@@ -26,5 +26,5 @@ def check_accesses(binary: VectorBinary, arguments: Sequence[Any], grid: Grid, t
         As for the dispatch.
     """
     if binary.checks is not None and binary.module_for(arguments, grid, threadgroup).checks:
-        given, _ = copied_arguments(binary.unit, arguments)
-        _engine().start(binary, given, grid, threadgroup).wait()
+        copies, _ = copy_arguments(binary.unit, arguments)
+        _engine().start(binary, copies, grid, threadgroup).wait()

@@ -12,7 +12,6 @@ from metalnb.errors import CompileError
 from ...base import Grid
 from ...clang import driver
 from ...clang.driver import BackendError
-from ...llvm.instructions import IRModule
 from ...llvm.llvm_reader import read_module
 from ...llvm.llvm_types import UnsupportedIR
 from ...unit import Unit
@@ -24,9 +23,9 @@ from ..lanes import vector_build
 from ..lanes.vector_binary import VectorBinary, open_vector_binary
 from .counting_code import CountingCode
 from .counts import Operations
-from .operation_counts import operations_of
-from .operation_origins import Origins, with_marks
-from .register_estimate import registers_of
+from .operation_counts import count_operations
+from .operation_origins import Origins, insert_marks
+from .register_estimate import estimate_registers
 
 __all__ = ["CountedBuild", "counted_build"]
 
@@ -54,7 +53,7 @@ class CountedBuild:
         The kernel with its accesses checked.
     code : CountingCode
         The meaning of the library's counters.
-    places : Origins
+    origins : Origins
     operations : dict
         A lane's operations, by block and by line.
     registers : int
@@ -69,7 +68,7 @@ class CountedBuild:
     libraries: list[Any]
     checked: VectorBinary
     code: CountingCode
-    places: Origins
+    origins: Origins
     operations: dict[str, dict[int, Operations]]
     registers: int
     storage_bytes: int
@@ -84,7 +83,7 @@ class CountedBuild:
         return self.libraries[worker]
 
 
-class _Asked:
+class _BuildKey:
     """A unit and a form as a key, compared by identity."""
 
     def __init__(self, unit: Unit, form: SimdForm) -> None:
@@ -94,7 +93,7 @@ class _Asked:
         return hash((id(self.unit), self.form))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and other.unit is self.unit and other.form == self.form
+        return isinstance(other, _BuildKey) and other.unit is self.unit and other.form == self.form
 
 
 def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
@@ -106,29 +105,30 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
         Also for a kernel that cannot run in vector registers, with the reason.
     """
     try:
-        return _of(_Asked(unit, form_for(grid, threadgroup, simd=True)))
+        return _build(_BuildKey(unit, form_for(grid, threadgroup, simd=True)))
     except (NotVectorised, UnsupportedIR, BackendError) as reason:
-        said = f"it cannot be counted, since it does not run in vector registers: {reason}"
+        message = f"it cannot be counted, since it does not run in vector registers: {reason}"
         hint = "docs/vectoriser.md lists what runs a thread at a time"
-        raise CompileError([driver.kernel_diagnostic(unit, said, hint)]) from None
+        raise CompileError([driver.kernel_diagnostic(unit, message, hint)]) from None
 
 
 @functools.lru_cache(64)
-def _of(asked: _Asked) -> CountedBuild:
-    module = read_module(with_marks(_thread_text(asked.unit)))
-    places = Origins(module)
+def _build(key: _BuildKey) -> CountedBuild:
+    module = read_module(insert_marks(_thread_text(key.unit)))
+    origins = Origins(module)
     function = module.functions[ENTRY]
-    operations = operations_of(function, places)
+    operations = count_operations(function, origins)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
     code = CountingCode(function, work, waits=has_barriers(module))
-    made = vector_build.vectorise_form(module, asked.form, on_instruction=code)
-    _with_private(operations, code, places)
-    text = f"{made.text}\n{code.globals}"
-    linked = toolchain.link_lanes(vector_build.compile_vectorised(replace(made, text=text), asked.unit), "counts")
-    checked = open_vector_binary(replace(asked.unit, checked=True))
+    vector = vector_build.vectorise_form(module, key.form, on_instruction=code)
+    _add_private_accesses(operations, code, origins)
+    text = f"{vector.text}\n{code.globals}"
+    linked = toolchain.link_lanes(vector_build.compile_vectorised(replace(vector, text=text), key.unit), "counts")
+    checked = open_vector_binary(replace(key.unit, checked=True))
     return CountedBuild(
-        asked.unit.signature.name, linked, [], checked, code, places, operations,
-        registers_of(function, module.layout), made.storage_bytes, made.threadgroup_bytes, _variables(module),
+        key.unit.signature.name, linked, [], checked, code, origins, operations,
+        estimate_registers(function, module.layout), vector.storage_bytes, vector.threadgroup_bytes,
+        tuple(variable_layout(module)),
     )  # fmt: skip
 
 
@@ -146,16 +146,14 @@ def _thread_text(unit: Unit) -> str:
     try:
         return vector_build.thread_text(unit, *_FLAGS, max_length=_MOST)
     except NotVectorised as reason:
-        said = f"it cannot be counted, as its products of matrices become operations of lanes: {reason}"
+        message = f"it cannot be counted, as its products of matrices become operations of lanes: {reason}"
         hint = "let a SIMD-group make fewer products in an iteration, and profile that"
-        raise CompileError([driver.kernel_diagnostic(unit, said, hint)]) from None
+        raise CompileError([driver.kernel_diagnostic(unit, message, hint)]) from None
 
 
-def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Origins) -> None:
+def _add_private_accesses(
+    operations: dict[str, dict[int, Operations]], code: CountingCode, origins: Origins,
+) -> None:  # fmt: skip
     """Add the accesses of thread arrays, which only the vectoriser knows."""
-    for made in code.private:
-        operations[made.block].setdefault(places.line(made), Operations()).private += 1
-
-
-def _variables(module: IRModule) -> tuple[tuple[int, int, int], ...]:
-    return tuple(variable_layout(module))
+    for access in code.private:
+        operations[access.block].setdefault(origins.line(access), Operations()).private += 1

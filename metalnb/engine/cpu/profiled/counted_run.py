@@ -13,16 +13,15 @@ from ...base import Grid
 from ...unit import Unit
 from ..cpu_engine import dispatch
 from .checked_first import check_accesses
-from .copied_arguments import copied_arguments
+from .copied_arguments import copy_arguments
 from .counted_build import CountedBuild, counted_build
-from .counting_workers import Given, count_with_workers
-from .counts import SHARED, AccessCount, BarrierCount, Counts, LineOperations
+from .counters import SUMS, THREADGROUP_REGION
+from .counting_workers import CountedDispatch, count_with_workers
+from .counts import OTHER_MEMORY, THREADGROUP, AccessCount, BarrierCount, Counts, LineOperations
 
 __all__ = ["run_counted"]
 
-_SHARED, _UNKNOWN = (1 << 32) - 1, -2
 _MOST_MARKS = 1 << 28  # bytes of marks per argument
-_SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")
 
 
 def run_counted(
@@ -53,16 +52,18 @@ def run_counted(
     """
     build = counted_build(unit, grid, threadgroup)
     check_accesses(build.checked, arguments, grid, threadgroup)
-    given, regions = copied_arguments(unit, arguments)
-    written = dispatch(given, grid, threadgroup, build.storage_bytes)
+    copies, arrays = copy_arguments(unit, arguments)
+    description = dispatch(copies, grid, threadgroup, build.storage_bytes)
     groups = prod(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-    shared = build.storage_bytes + sum(-(-a // 16) * 16 for a in arguments if isinstance(a, int))
-    watched = tuple((memory, _granule(unit, i, memory)) for i, memory in regions)
-    counters, done = count_with_workers(build, Given(written, groups, watched, shared, banks), seconds, progress)
-    numbers = [i for i, _ in regions]
+    threadgroup_bytes = build.storage_bytes + sum(-(-a // 16) * 16 for a in arguments if isinstance(a, int))
+    regions = tuple((memory, _granule(unit, number, memory)) for number, memory in arrays)
+    counters, done = count_with_workers(
+        build, CountedDispatch(description, groups, regions, threadgroup_bytes, banks), seconds, progress,
+    )  # fmt: skip
+    numbers = [number for number, _ in arrays]
     return Counts(
         groups, done, _lines(build, counters.blocks), tuple(_accesses(build, counters.sites, numbers)),
-        tuple(_barriers(build, counters.barriers)), dict(zip(numbers, counters.touched, strict=True)),
+        tuple(_barriers(build, counters.barriers)), dict(zip(numbers, counters.marks, strict=True)),
         build.registers, build.threadgroup_bytes, build.variables,
     )  # fmt: skip
 
@@ -80,51 +81,57 @@ def _granule(unit: Unit, number: int, memory: np.ndarray[Any, Any]) -> int:
 
 
 def _lines(build: CountedBuild, blocks: np.ndarray[Any, Any]) -> dict[int, LineOperations]:
-    found: dict[int, LineOperations] = {}
-    accesses = Counter((a.made.block, build.places.line(a.made)) for a in build.code.accesses)
+    lines: dict[int, LineOperations] = {}
+    accesses = Counter((a.instruction.block, build.origins.line(a.instruction)) for a in build.code.accesses)
     for label, number in build.code.blocks.items():
-        runs, lanes, parted, _ = (int(n) for n in blocks[number])
+        runs, lanes, divergent, _ = (int(n) for n in blocks[number])
         for line, operations in build.operations[label].items():
-            into = found.setdefault(line, LineOperations())
-            into.operations.add(operations, lanes)
-            into.simd += runs * operations.simd
-            into.runs = max(into.runs, runs)
+            total = lines.setdefault(line, LineOperations())
+            total.operations.add(operations, lanes)
+            total.simd += runs * operations.simd
+            total.runs = max(total.runs, runs)
             instructions = operations.total + accesses[label, line]
-            into.issued += runs * instructions
-            into.active += lanes * instructions
+            total.issued += runs * instructions
+            total.active += lanes * instructions
         branch = build.code.branches.get(label)
-        if branch is not None and not build.places.special(branch) and not build.places.collective(branch):
-            into = found.setdefault(build.places.line(branch), LineOperations())
-            into.runs = max(into.runs, runs)
-            into.issued += runs
-            into.active += lanes
-            into.branches += runs
-            into.divergent += parted
-    return found
+        if branch is not None and not build.origins.special(branch) and not build.origins.is_collective(branch):
+            total = lines.setdefault(build.origins.line(branch), LineOperations())
+            total.runs = max(total.runs, runs)
+            total.issued += runs
+            total.active += lanes
+            total.branches += runs
+            total.divergent += divergent
+    return lines
 
 
 def _accesses(build: CountedBuild, sites: np.ndarray[Any, Any], numbers: list[int]) -> Iterator[AccessCount]:
     """Yield the accesses in the source, merging those that clang duplicated."""
-    together: dict[tuple[int, ...], list[Any]] = {}
+    merged: dict[tuple[int, ...], list[Any]] = {}
     for record, access in zip(sites, build.code.accesses, strict=False):
-        frame = build.places.author(access.made)
+        frame = build.origins.author(access.instruction)
         if record["runs"]:
-            region = int(record["region"])
-            named = SHARED if region == _SHARED else numbers[region] if region < len(numbers) else _UNKNOWN
-            key = frame.line if frame else 0, frame.column if frame else 0, access.kind, access.size, named
-            together.setdefault(key, []).append(record)
-    for (line, column, kind, size, named), records in together.items():
-        total = {n: sum(int(r[n]) for r in records) for n in _SUMMED}
-        worst = max(records, key=lambda r: int(r["cost"]))
-        mask = int(worst["mask"])
-        sample = tuple(int(a) if mask >> i & 1 else None for i, a in enumerate(worst["sample"]))
-        repeated = max(int(r["repeated"]) for r in records)
+            region = _region(int(record["region"]), numbers)
+            key = frame.line if frame else 0, frame.column if frame else 0, access.kind, access.size, region
+            merged.setdefault(key, []).append(record)
+    for (line, column, kind, size, region), records in merged.items():
+        sums = {name: sum(int(r[name]) for r in records) for name in SUMS}
+        costliest = max(records, key=lambda r: int(r["cost"]))
+        mask = int(costliest["mask"])
+        sample = tuple(int(a) if mask >> i & 1 else None for i, a in enumerate(costliest["sample"]))
         yield AccessCount(
-            line, column, kind, size, named, **total, repeated=repeated, sample=sample, group=int(worst["group"]),
+            line, column, kind, size, region, **sums, repeated=max(int(r["repeated"]) for r in records), sample=sample,
+            group=int(costliest["group"]),
         )  # fmt: skip
 
 
+def _region(recorded: int, numbers: list[int]) -> int:
+    """Return the number of the argument that a recorded region stands for, THREADGROUP or OTHER_MEMORY."""
+    if recorded == THREADGROUP_REGION:
+        return THREADGROUP
+    return numbers[recorded] if recorded < len(numbers) else OTHER_MEMORY
+
+
 def _barriers(build: CountedBuild, records: np.ndarray[Any, Any]) -> Iterator[BarrierCount]:
-    for record, made in zip(records, build.code.barriers, strict=False):
+    for record, barrier in zip(records, build.code.barriers, strict=False):
         waited = int(record["waited"]) / max(1, int(record["spent"]))
-        yield BarrierCount(build.places.line(made), int(record["rounds"]), waited, int(record["groups"].argmax()))
+        yield BarrierCount(build.origins.line(barrier), int(record["rounds"]), waited, int(record["groups"].argmax()))

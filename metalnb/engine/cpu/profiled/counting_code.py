@@ -12,12 +12,14 @@ from ...vectoriser.vector_code.function_body import FunctionBody
 from ...vectoriser.vector_code.memory_access.masked_memory import write_either
 from ...vectoriser.vector_code.memory_access.short_rows import RowAddresses, find_row_addresses
 from .counts import ATOMIC, READ, WRITE
-from .used_components import used_components
+from .used_components import find_used_components
 
 __all__ = ["CountingCode", "WatchedAccess"]
 
 _BRANCHES = frozenset({"br", "switch"})
-_THROUGH = frozenset({"getelementptr", "inttoptr", "bitcast", "freeze", "addrspacecast", "add", "or", "ptrtoint"})
+_POINTER_OPCODES = frozenset({
+    "getelementptr", "inttoptr", "bitcast", "freeze", "addrspacecast", "add", "or", "ptrtoint",
+})  # fmt: skip
 _COPIES = ("llvm.memcpy", "llvm.memmove")
 _FIRST = (0, 8, 16, 24)  # the first lanes of the shortest rows
 
@@ -25,10 +27,10 @@ _FIRST = (0, 8, 16, 24)  # the first lanes of the shortest rows
 class WatchedAccess:
     """An access reported to the runtime: its instruction, READ, WRITE or ATOMIC, and the bytes per lane."""
 
-    __slots__ = ("kind", "made", "size")
+    __slots__ = ("instruction", "kind", "size")
 
-    def __init__(self, made: IRInstruction, kind: int, size: int) -> None:
-        self.made, self.kind, self.size = made, kind, size
+    def __init__(self, instruction: IRInstruction, kind: int, size: int) -> None:
+        self.instruction, self.kind, self.size = instruction, kind, size
 
 
 class CountingCode:
@@ -57,8 +59,8 @@ class CountingCode:
     """
 
     def __init__(self, function: IRFunction, work: dict[str, int], *, waits: bool) -> None:
-        self._given = {p.text for p in function.parameters}
-        self._used = used_components(function)
+        self._parameters = {p.text for p in function.parameters}
+        self._used_components = find_used_components(function)
         self._work = work
         self._waits = waits
         self.blocks: dict[str, int] = {}
@@ -68,28 +70,28 @@ class CountingCode:
         self.private: list[IRInstruction] = []
         self.in_order = False
 
-    def __call__(self, body: FunctionBody, made: IRInstruction) -> None:
+    def __call__(self, body: FunctionBody, instruction: IRInstruction) -> None:
         """Write the counting code of one instruction, and of the block that it begins."""
-        if made.block not in self.blocks:
-            self._block(body, made.block)
-        if made.ordering and made.opcode in {"load", "cmpxchg"} and body.analysis.flow.loop_of[made.block] is not None:
-            self.in_order = True
-        if made.opcode == "load":
-            self._access(body, made, made.pointer.text, READ, self._read(body, made))
-        elif made.opcode == "store":
-            self._access(body, made, made.pointer.text, WRITE, body.analysis.layout.size(made.operands[0].type))
-        elif made.opcode in {"atomicrmw", "cmpxchg"}:
-            size = body.analysis.layout.size(made.operands[1].type)
-            self._access(body, made, made.pointer.text, ATOMIC, size)
-        elif made.opcode == "call":
-            self._call(body, made)
-        elif made.opcode in _BRANCHES and len(set(made.targets)) > 1:
-            self._branch(body, made)
+        if instruction.block not in self.blocks:
+            self._count_block(body, instruction.block)
+        opcode, layout, operands = instruction.opcode, body.analysis.layout, instruction.operands
+        if instruction.ordering and opcode in {"load", "cmpxchg"}:
+            self.in_order |= body.analysis.flow.loop_of[instruction.block] is not None
+        if opcode == "load":
+            self._count_access(body, instruction, instruction.pointer.text, READ, self._loaded_bytes(body, instruction))
+        elif opcode == "store":
+            self._count_access(body, instruction, instruction.pointer.text, WRITE, layout.size(operands[0].type))
+        elif opcode in {"atomicrmw", "cmpxchg"}:
+            self._count_access(body, instruction, instruction.pointer.text, ATOMIC, layout.size(operands[1].type))
+        elif opcode == "call":
+            self._count_call(body, instruction)
+        elif opcode in _BRANCHES and len(set(instruction.targets)) > 1:
+            self._count_branch(body, instruction)
 
-    def _read(self, body: FunctionBody, made: IRInstruction) -> int:
+    def _loaded_bytes(self, body: FunctionBody, instruction: IRInstruction) -> int:
         """Return the bytes that a GPU would load: a single component of a vector if no other is used."""
-        one = made.type.kind == "vector" and len(self._used.get(made.result, ())) == 1
-        return body.analysis.layout.size(made.type.element if one else made.type)
+        one = instruction.type.kind == "vector" and len(self._used_components.get(instruction.result, ())) == 1
+        return body.analysis.layout.size(instruction.type.element if one else instruction.type)
 
     @property
     def globals(self) -> str:
@@ -101,7 +103,7 @@ class CountingCode:
             "@metalnb_work = external hidden global i64\n@metalnb_mark = external hidden global i64\n"
         )
 
-    def _block(self, body: FunctionBody, label: str) -> None:
+    def _count_block(self, body: FunctionBody, label: str) -> None:
         number = self.blocks[label] = len(self.blocks)
         emitter = body.emitter
         bits = emitter.mask_bits(body.mask)
@@ -122,42 +124,42 @@ class CountingCode:
         total = emitter.op(f"add i64 {emitter.op(f'load i64, ptr {at}')}, {value}")
         emitter.do(f"store i64 {total}, ptr {at}")
 
-    def _branch(self, body: FunctionBody, made: IRInstruction) -> None:
+    def _count_branch(self, body: FunctionBody, instruction: IRInstruction) -> None:
         """Count how often lanes diverge."""
-        self.branches[made.block] = made
-        given = made.operands[0]
-        if body.shape(given.text).uniform or made.opcode != "br":
+        self.branches[instruction.block] = instruction
+        condition = instruction.operands[0]
+        if body.shape(condition.text).uniform or instruction.opcode != "br":
             return
         emitter = body.emitter
         mask = emitter.mask_bits(body.mask)
-        taken = emitter.mask_bits(emitter.mask_and(body.mask, body.vector(given.text, given.type)))
+        taken = emitter.mask_bits(emitter.mask_and(body.mask, body.vector(condition.text, condition.type)))
         some = emitter.op(f"icmp ne i32 {taken}, 0")
         not_all = emitter.op(f"icmp ne i32 {taken}, {mask}")
-        parted = emitter.op(f"and i1 {some}, {not_all}")
-        self._add(body, self.blocks[made.block], 2, emitter.op(f"zext i1 {parted} to i64"))
+        diverges = emitter.op(f"and i1 {some}, {not_all}")
+        self._add(body, self.blocks[instruction.block], 2, emitter.op(f"zext i1 {diverges} to i64"))
 
-    def _call(self, body: FunctionBody, made: IRInstruction) -> None:
-        if made.word == "metalnb_barrier":
+    def _count_call(self, body: FunctionBody, instruction: IRInstruction) -> None:
+        if instruction.word == "metalnb_barrier":
             index = body.positions["metalnb_index"].scalar
             body.emitter.declare("metalnb_waits", "void", "i32", "i32")
             body.emitter.do(f"call void @metalnb_waits(i32 {len(self.barriers)}, i32 {index})")
-            self.barriers.append(made)
-        elif made.word.startswith(_COPIES) and made.operands[2].text.isdigit():
-            size = int(made.operands[2].text)
-            self._access(body, made, made.operands[1].text, READ, size)
-            self._access(body, made, made.operands[0].text, WRITE, size)
+            self.barriers.append(instruction)
+        elif instruction.word.startswith(_COPIES) and instruction.operands[2].text.isdigit():
+            size = int(instruction.operands[2].text)
+            self._count_access(body, instruction, instruction.operands[1].text, READ, size)
+            self._count_access(body, instruction, instruction.operands[0].text, WRITE, size)
 
-    def _access(self, body: FunctionBody, made: IRInstruction, pointer: str, kind: int, size: int) -> None:
+    def _count_access(self, body: FunctionBody, instruction: IRInstruction, pointer: str, kind: int, size: int) -> None:
         root = self._root(body, pointer)
-        if root == "given":
+        if root == "parameters":
             return
-        if root == "own":
-            self.private.append(made)
+        if root == "thread":
+            self.private.append(instruction)
             return
-        self._report(body, made, pointer)
-        self.accesses.append(WatchedAccess(made, kind, size))
+        self._report(body, instruction, pointer)
+        self.accesses.append(WatchedAccess(instruction, kind, size))
 
-    def _report(self, body: FunctionBody, made: IRInstruction, pointer: str) -> None:
+    def _report(self, body: FunctionBody, instruction: IRInstruction, pointer: str) -> None:
         """Write the runtime's call: with lane 0's address if the lanes have one stride, else after all addresses.
 
         If only each short row has a constant stride, the call has four lanes' addresses while all lanes are active.
@@ -169,7 +171,7 @@ class CountingCode:
             emitter.declare("metalnb_accessed_strided", "void", "i32", "i32", "i64", "i64")
             emitter.do(f"call void @metalnb_accessed_strided({site}, i64 {lane_0}, i64 {shape.stride})")
             return
-        kind = made.pointer.type if made.opcode != "call" else made.operands[0].type
+        kind = instruction.pointer.type if instruction.opcode != "call" else instruction.operands[0].type
         rows = find_row_addresses(body, pointer, kind)
         addresses = body.vector(pointer, kind)
         if rows is None:
@@ -182,10 +184,10 @@ class CountingCode:
 
     def _report_rows(self, body: FunctionBody, rows: RowAddresses) -> None:
         emitter = body.emitter
-        found = [emitter.op(f"ptrtoint ptr {rows.lane_address(lane)} to i64") for lane in _FIRST]
+        addresses = [emitter.op(f"ptrtoint ptr {rows.lane_address(lane)} to i64") for lane in _FIRST]
         emitter.declare("metalnb_accessed_rows", "void", "i32", "i64", *("i64",) * len(_FIRST))
-        given = ", ".join(f"i64 {at}" for at in found)
-        emitter.do(f"call void @metalnb_accessed_rows(i32 {len(self.accesses)}, i64 {rows.stride}, {given})")
+        arguments = ", ".join(f"i64 {at}" for at in addresses)
+        emitter.do(f"call void @metalnb_accessed_rows(i32 {len(self.accesses)}, i64 {rows.stride}, {arguments})")
 
     @staticmethod
     def _report_lanes(body: FunctionBody, addresses: str, site: str) -> None:
@@ -197,11 +199,11 @@ class CountingCode:
     def _root(self, body: FunctionBody, name: str) -> str:
         """Return where an address comes from: thread memory, the argument list, or elsewhere."""
         if name in body.analysis.granules:
-            return "own"
+            return "thread"
         while (definition := body.analysis.definitions.get(name)) is not None:
             if definition.opcode == "alloca":
-                return "own"
-            if definition.opcode not in _THROUGH:
+                return "thread"
+            if definition.opcode not in _POINTER_OPCODES:
                 return ""
             name = definition.operands[0].text
-        return "given" if name in self._given else ""
+        return "parameters" if name in self._parameters else ""

@@ -6,8 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from metalnb.errors import KernelFault
-
 __all__ = ["Pieces"]
 
 _BURST = 0.03  # seconds after which an interrupt is noticed
@@ -20,7 +18,8 @@ class Pieces:
     ----------
     done : int
         Threadgroups done.
-    failure : KernelFault or None
+    failure : BaseException or None
+        The first exception of a worker.
     """
 
     def __init__(
@@ -32,13 +31,13 @@ class Pieces:
         self._next = 0
         self._stopped = False
         self.done = 0
-        self.failure: KernelFault | None = None
+        self.failure: BaseException | None = None
 
     def take(self, last: int = 0, took: float = 0.0) -> range:
         """Return the next threadgroups for a worker whose `last` ones took `took` seconds."""
         with self._lock:
             self.done += last
-            left = self._seconds - self._spent
+            left = self._seconds - self._elapsed
             if self._stopped or (self._next and left <= 0):
                 return range(0)
             burst = min(4 * last, int(min(_BURST, left) * last / max(took, 1e-9)))
@@ -48,23 +47,23 @@ class Pieces:
             self._next = min(self._groups, first + max(1, burst))
             return range(first, self._next)
 
-    def stop(self, failure: KernelFault | None = None) -> None:
+    def stop(self, failure: BaseException | None = None) -> None:
         """Stop handing out threadgroups."""
         with self._lock:
             self._stopped = True
             self.failure = self.failure or failure
 
     @property
-    def _spent(self) -> float:
+    def _elapsed(self) -> float:
         return time.perf_counter() - self._started
 
     @property
-    def left(self) -> float:
-        """The longest time, in seconds, that one worker would still take."""
-        expected = self._spent * (self._groups - self.done) / max(1, self.done)
-        return min(expected, self._seconds - self._spent)
+    def seconds_left(self) -> float:
+        """The longest time that one worker would still take."""
+        expected = self._elapsed * (self._groups - self.done) / max(1, self.done)
+        return min(expected, self._seconds - self._elapsed)
 
-    def tell(self) -> None:
-        """Report progress: the elapsed fraction of the time or of the threadgroups."""
+    def report_progress(self) -> None:
+        """Report the elapsed fraction of the time or of the threadgroups."""
         if self._progress is not None:
-            self._progress(max(self.done / self._groups, min(1.0, self._spent / self._seconds)))
+            self._progress(max(self.done / self._groups, min(1.0, self._elapsed / self._seconds)))

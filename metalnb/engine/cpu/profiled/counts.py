@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ATOMIC", "READ", "SHARED", "WRITE", "AccessCount", "BarrierCount", "Counts", "LineOperations", "Operations",
-    "Touched",
+    "ATOMIC", "OTHER_MEMORY", "READ", "THREADGROUP", "WRITE", "AccessCount", "AccessMarks", "BarrierCount", "Counts",
+    "LineOperations", "Operations",
 ]  # fmt: skip
 
 READ, WRITE, ATOMIC = 1, 2, 4
-SHARED = -1  # in place of a region's number: threadgroup memory
+THREADGROUP, OTHER_MEMORY = -1, -2  # regions that are no argument's
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class AccessCount:
     size : int
         Bytes of one lane's access.
     region : int
-        The argument's number; SHARED for threadgroup memory, -2 for other memory.
+        The argument's number, THREADGROUP or OTHER_MEMORY.
     runs, lanes : int
         Accesses by SIMD-groups, and by lanes.
     sectors, lines : int
@@ -152,8 +152,8 @@ class BarrierCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
-    """The accessed parts of an argument's memory: a byte for each granule, 1 read, 2 written, 3 both."""
+class AccessMarks:
+    """The accessed parts of an argument's memory: a byte for each granule, READ, WRITE or both."""
 
     granule: int
     nbytes: int
@@ -165,11 +165,11 @@ class Touched:
         return min(self.nbytes, int(np.count_nonzero(self.marks)) * self.granule)
 
     def sectors(self, bit: int) -> int:
-        """Return the 32-byte sectors of which any byte was read (1) or written (2)."""
-        apart = max(1, 32 // self.granule)
-        marked = (self.marks & bit) != 0
-        padded = np.pad(marked, (0, -marked.size % apart))
-        return int(padded.reshape(-1, apart).any(axis=1).sum())
+        """Return the 32-byte sectors of which any byte has this bit, READ or WRITE."""
+        granules = max(1, 32 // self.granule)
+        is_set = (self.marks & bit) != 0
+        padded = np.pad(is_set, (0, -is_set.size % granules))
+        return int(padded.reshape(-1, granules).any(axis=1).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Counts:
         By line of the author's source; 0 for code without one.
     accesses : tuple of AccessCount
     barriers : tuple of BarrierCount
-    touched : dict of int to Touched
+    marks : dict of int to AccessMarks
         By an argument's number.
     registers : int
         An estimate of 32-bit registers.
@@ -198,7 +198,7 @@ class Counts:
     lines: dict[int, LineOperations]
     accesses: tuple[AccessCount, ...]
     barriers: tuple[BarrierCount, ...]
-    touched: dict[int, Touched]
+    marks: dict[int, AccessMarks]
     registers: int
     threadgroup_bytes: int
     variables: tuple[tuple[int, int, int], ...]

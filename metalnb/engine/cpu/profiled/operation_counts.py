@@ -8,81 +8,82 @@ from ...llvm.instruction_syntax import BINARY
 from ...llvm.instructions import IRFunction, IRInstruction
 from .counts import Operations
 from .operation_origins import Origins, mark_of
-from .used_components import used_components
+from .used_components import find_used_components
 
-__all__ = ["operations_of"]
+__all__ = ["count_operations"]
 
 _ONE_FLOP = frozenset({"fadd", "fsub", "fmul"})
 _FUSED = re.compile(r"llvm\.fmu?l?a(?:dd)?\.")
 _SPECIAL = re.compile(r"llvm\.(?:sqrt|exp|exp2|log|log2|log10|sin|cos|pow)\.")
-_COUNTED_BITS = re.compile(r"llvm\.(?:[su](?:min|max)|abs|ct|bswap|bitreverse|fsh|[su](?:add|sub|mul|shl)|[su]cmp)")
+_INTEGER_FUNCTION = re.compile(r"llvm\.(?:[su](?:min|max)|abs|ct|bswap|bitreverse|fsh|[su](?:add|sub|mul|shl)|[su]cmp)")
 _SIMD = re.compile(r"metalnb_(?:add|min|max|and|or|xor|shuffle|ballot)")
 _OTHER = frozenset({"fneg", "fcmp", "select", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp"})
-_OWN = ("llvm.assume", "llvm.lifetime", "llvm.experimental", "llvm.dbg", "llvm.donothing", "llvm.invariant")
+_NO_OPERATION = ("llvm.assume", "llvm.lifetime", "llvm.experimental", "llvm.dbg", "llvm.donothing", "llvm.invariant")
 
 
-def operations_of(function: IRFunction, places: Origins) -> dict[str, dict[int, Operations]]:
+def count_operations(function: IRFunction, origins: Origins) -> dict[str, dict[int, Operations]]:
     """Return a lane's operations, by block and by line.
 
     A mathematical function (`sin`) counts as one special operation, and a SIMD function as one operation, as their
     instructions in this build are specific to this engine.
     """
-    used = used_components(function)
-    roots = {made.result for made in function if made.word.startswith("llvm.sqrt.")}
-    found: dict[str, dict[int, Operations]] = {}
+    used = find_used_components(function)
+    roots = {instruction.result for instruction in function if instruction.word.startswith("llvm.sqrt.")}
+    counts: dict[str, dict[int, Operations]] = {}
     for label, block in function.blocks.items():
-        here = found[label] = {}
+        here = counts[label] = {}
         line = 0
-        for made in block:
-            line = places.line(made) or line
+        for instruction in block:
+            line = origins.line(instruction) or line
             operations = here.setdefault(line, Operations())
-            mark = mark_of(made)
+            mark = mark_of(instruction)
             if mark:
                 setattr(operations, mark, getattr(operations, mark) + 1)
-            elif not (places.special(made) or places.collective(made)):
-                _count(made, operations, used.get(made.result), roots)
-    return found
+            elif not (origins.special(instruction) or origins.is_collective(instruction)):
+                _count(instruction, operations, used.get(instruction.result), roots)
+    return counts
 
 
-def _count(made: IRInstruction, into: Operations, used: frozenset[int] | None, roots: set[str]) -> None:
+def _count(instruction: IRInstruction, total: Operations, used: frozenset[int] | None, roots: set[str]) -> None:
     """Add one instruction's operations; for a vector, those of the components used."""
-    kind = made.type if made.opcode != "call" or not made.operands else made.operands[0].type
+    has_operands = instruction.opcode == "call" and instruction.operands
+    kind = instruction.operands[0].type if has_operands else instruction.type
     count = len(used) if used is not None else kind.components
-    if made.opcode in _ONE_FLOP:
-        into.flops += count
-    elif made.opcode == "fdiv":
-        _divided(made, count, into, roots)
-    elif made.opcode == "frem":
-        into.special += count
-    elif made.opcode in BINARY or made.opcode == "icmp":
-        into.integer += count
-    elif made.opcode in _OTHER:
-        into.other += count
-    elif made.opcode == "call":
-        _called(made.word, count, into)
+    if instruction.opcode in _ONE_FLOP:
+        total.flops += count
+    elif instruction.opcode == "fdiv":
+        _count_division(instruction, count, total, roots)
+    elif instruction.opcode == "frem":
+        total.special += count
+    elif instruction.opcode in BINARY or instruction.opcode == "icmp":
+        total.integer += count
+    elif instruction.opcode in _OTHER:
+        total.other += count
+    elif instruction.opcode == "call":
+        _count_call(instruction.word, count, total)
 
 
-def _divided(made: IRInstruction, count: int, into: Operations, roots: set[str]) -> None:
+def _count_division(instruction: IRInstruction, count: int, total: Operations, roots: set[str]) -> None:
     """Add a division: a reciprocal and a multiplication. In fast math a root's reciprocal is one function."""
-    above, below = made.operands
-    if above.text not in {"1.000000e+00", "splat (float 1.000000e+00)", "0xH3C00"}:
-        into.flops += count
-    if not ("arcp" in made.flags and below.text in roots):
-        into.special += count
+    dividend, divisor = instruction.operands
+    if dividend.text not in {"1.000000e+00", "splat (float 1.000000e+00)", "0xH3C00"}:
+        total.flops += count
+    if not ("arcp" in instruction.flags and divisor.text in roots):
+        total.special += count
 
 
-def _called(name: str, count: int, into: Operations) -> None:
+def _count_call(name: str, count: int, total: Operations) -> None:
     if _FUSED.match(name):
-        into.flops += 2 * count
+        total.flops += 2 * count
     elif _SPECIAL.match(name):
-        into.special += count
+        total.special += count
     elif _SIMD.match(name):
-        into.simd += 1
+        total.simd += 1
     elif name.startswith("llvm.vector.reduce.f"):
-        into.flops += count - 1
-    elif _COUNTED_BITS.match(name):
-        into.integer += count
-    elif name.startswith("llvm.") and not name.startswith((*_OWN, "llvm.mem")):
-        into.other += count
+        total.flops += count - 1
+    elif _INTEGER_FUNCTION.match(name):
+        total.integer += count
+    elif name.startswith("llvm.") and not name.startswith((*_NO_OPERATION, "llvm.mem")):
+        total.other += count
 
 

@@ -10,7 +10,7 @@ from metalnb.msl.text.scanned_cell import MAIN
 from ...llvm.debug_locations import Frame, frames_of
 from ...llvm.instructions import IRInstruction, IRModule
 
-__all__ = ["Origins", "mark_of", "with_marks"]
+__all__ = ["Origins", "insert_marks", "mark_of"]
 
 _MATHEMATICS = "/cpu/mathematics/"
 _COLLECTIVE = ("/include/metal_simdgroup", "/include/metal_quadgroup")
@@ -18,26 +18,28 @@ _MATRIX = "/include/metal_simdgroup_matrix"  # its products are lane operations 
 _MARK = re.compile(
     r"= [^@\n]*\bcall [^@\n]*?(i32|i64) @metalnb_(function|special)_u\d\d\(i\d\d (?:noundef )?([^\n)]+)\)(?: #\d+)?"
 )
-_APART = re.compile(r"^ *(?:tail )?call void @metalnb_apart\(.*\n", re.MULTILINE)  # around atomic operations (host.h)
+_SEPARATOR = re.compile(r"^ *(?:tail )?call void @metalnb_apart\(.*\n", re.MULTILINE)  # around atomics (host.h)
 _OPCODES = {"function": "add", "special": "or"}
 _MARKS = {"add": "simd", "or": "special"}
 _NOTHING = "0"
 
 
-def with_marks(text: str) -> str:
+def insert_marks(text: str) -> str:
     """Return LLVM IR in which no-ops mark results: adding 0 (collectives.h), and `or` with 0 (host.h).
 
     The calls that kept atomic operations separate are removed. clang has already simplified the text, so none of these
     no-ops is its own.
     """
-    return _APART.sub("", _MARK.sub(lambda found: f"= {_OPCODES[found[2]]} {found[1]} {found[3]}, {_NOTHING}", text))
+    marked = _MARK.sub(lambda call: f"= {_OPCODES[call[2]]} {call[1]} {call[3]}, {_NOTHING}", text)
+    return _SEPARATOR.sub("", marked)
 
 
-def mark_of(made: IRInstruction) -> str:
+def mark_of(instruction: IRInstruction) -> str:
     """Return what an instruction marks: the result of a ``"simd"`` or ``"special"`` function; ``""`` for no mark."""
-    if made.opcode in _MARKS and made.operands[1].text == _NOTHING and made.operands[0].text.startswith("%"):
-        return _MARKS[made.opcode]
-    return ""
+    if instruction.opcode not in _MARKS:
+        return ""
+    value, nothing = instruction.operands
+    return _MARKS[instruction.opcode] if nothing.text == _NOTHING and value.text.startswith("%") else ""
 
 
 class _Origin(NamedTuple):
@@ -58,44 +60,44 @@ class Origins:
     def __init__(self, module: IRModule) -> None:
         self._module = module
         self._known: dict[str, _Origin] = {}
-        self._made = {made.result: made for function in module.functions.values() for made in function if made.result}
-        self._used: dict[str, list[IRInstruction]] = {}
-        for function in module.functions.values():
-            for made in function:
-                for name in made.used_names:
-                    self._used.setdefault(name, []).append(made)
+        instructions = [instruction for function in module.functions.values() for instruction in function]
+        self._definitions = {instruction.result: instruction for instruction in instructions if instruction.result}
+        self._users: dict[str, list[IRInstruction]] = {}
+        for instruction in instructions:
+            for name in instruction.used_names:
+                self._users.setdefault(name, []).append(instruction)
 
-    def author(self, made: IRInstruction, depth: int = 3) -> Frame | None:
+    def author(self, instruction: IRInstruction, depth: int = 3) -> Frame | None:
         """Return the innermost place in the author's cell, or None.
 
         An instruction that clang merged from several has no position; an operand's is used then, its address first.
         """
-        found = self._looked_up(made.place).author
+        found = self._origin(instruction.place).author
         if found is not None or not depth:
             return found
-        used = (self._made.get(operand.text) for operand in reversed(made.operands))
-        return next((frame for other in used if other and (frame := self.author(other, depth - 1))), None)
+        operands = (self._definitions.get(operand.text) for operand in reversed(instruction.operands))
+        return next((frame for operand in operands if operand and (frame := self.author(operand, depth - 1))), None)
 
-    def line(self, made: IRInstruction) -> int:
+    def line(self, instruction: IRInstruction) -> int:
         """Return the line in the author's cell, or 0."""
-        frame = self.author(made)
+        frame = self.author(instruction)
         return frame.line if frame else 0
 
-    def special(self, made: IRInstruction) -> str:
+    def special(self, instruction: IRInstruction) -> str:
         """Return the name of the mathematical function call that an instruction is part of, or ``""``."""
-        return self._looked_up(made.place).special
+        return self._origin(instruction.place).special
 
-    def collective(self, made: IRInstruction, depth: int = 3) -> bool:
+    def is_collective(self, instruction: IRInstruction, depth: int = 3) -> bool:
         """Return whether an instruction is part of a SIMD function.
 
         An instruction without a position is part of one if all its uses are.
         """
-        if made.place and self._module.metadata.get(made.place.removeprefix("!dbg ")):
-            return self._looked_up(made.place).collective
-        users = self._used.get(made.result, []) if made.result else []
-        return bool(users) and depth > 0 and all(self.collective(user, depth - 1) for user in users)
+        if instruction.place and self._module.metadata.get(instruction.place.removeprefix("!dbg ")):
+            return self._origin(instruction.place).collective
+        users = self._users.get(instruction.result, []) if instruction.result else []
+        return bool(users) and depth > 0 and all(self.is_collective(user, depth - 1) for user in users)
 
-    def _looked_up(self, place: str) -> _Origin:
+    def _origin(self, place: str) -> _Origin:
         found = self._known.get(place)
         if found is None:
             frames = list(frames_of(self._module, place))

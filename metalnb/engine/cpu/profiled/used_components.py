@@ -7,66 +7,72 @@ import re
 from ...llvm.instruction_syntax import BINARY
 from ...llvm.instructions import IRFunction, IRInstruction, Operand
 
-__all__ = ["used_components"]
+__all__ = ["find_used_components"]
 
 _ELEMENTWISE = BINARY | {"fneg", "fcmp", "icmp", "select", "phi", "freeze"}
 _CASTS = frozenset({"fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp", "zext", "sext", "trunc"})
-_CALLED = re.compile(r"llvm\.(?!masked|vector|mem)")
-_PICKED = re.compile(r"i32 (\d+|poison|undef)")
+_ELEMENTWISE_FUNCTION = re.compile(r"llvm\.(?!masked|vector|mem)")
+_SHUFFLE_INDEX = re.compile(r"i32 (\d+|poison|undef)")
 
 
-def used_components(function: IRFunction) -> dict[str, frozenset[int]]:
+def find_used_components(function: IRFunction) -> dict[str, frozenset[int]]:
     """Return the used components of each vector value, by its name."""
-    made = {one.result: one for one in function if one.result and one.type.kind == "vector"}
-    used: dict[str, set[int]] = {name: set() for name in made}
-    work: list[str] = []
+    vectors = {i.result: i for i in function if i.result and i.type.kind == "vector"}
+    used: dict[str, set[int]] = {name: set() for name in vectors}
+    pending: list[str] = []
 
     def use(operand: Operand, components: set[int]) -> None:
-        found = used.get(operand.text)
-        if found is not None and not components <= found:
-            found |= components
-            work.append(operand.text)
+        known = used.get(operand.text)
+        if known is not None and not components <= known:
+            known |= components
+            pending.append(operand.text)
 
-    for one in function:
-        if one.result not in made:
-            for operand in one.operands:
-                use(operand, _directly(one, operand))
-    while work:
-        name = work.pop()
-        for operand, components in _behind(made[name], used[name]):
+    for instruction in function:
+        if instruction.result not in vectors:
+            for operand in instruction.operands:
+                use(operand, _components_used_by(instruction, operand))
+    while pending:
+        name = pending.pop()
+        for operand, components in _operand_components(vectors[name], used[name]):
             use(operand, components)
-    return {name: frozenset(found) for name, found in used.items()}
+    return {name: frozenset(components) for name, components in used.items()}
 
 
-def _all(operand: Operand) -> set[int]:
+def _all_components(operand: Operand) -> set[int]:
     return set(range(operand.type.components))
 
 
-def _directly(one: IRInstruction, operand: Operand) -> set[int]:
+def _components_used_by(instruction: IRInstruction, operand: Operand) -> set[int]:
     """Return the components of an operand used by an instruction whose value is not a vector."""
-    if one.opcode == "extractelement" and operand is one.operands[0] and one.operands[1].text.isdigit():
-        return {int(one.operands[1].text)}
-    return _all(operand)
+    if instruction.opcode == "extractelement":
+        vector, index = instruction.operands
+        if operand is vector and index.text.isdigit():
+            return {int(index.text)}
+    return _all_components(operand)
 
 
-def _behind(one: IRInstruction, components: set[int]) -> list[tuple[Operand, set[int]]]:
+def _operand_components(instruction: IRInstruction, components: set[int]) -> list[tuple[Operand, set[int]]]:
     """Return the components of its operands that an instruction uses for some components of its value."""
-    if one.opcode == "shufflevector":
-        return _shuffled(one, components)
-    if one.opcode == "insertelement" and one.operands[2].text.isdigit():
-        return [(one.operands[0], components - {int(one.operands[2].text)})]
-    same = one.opcode in _ELEMENTWISE or one.opcode in _CASTS or (one.opcode == "call" and _CALLED.match(one.word))
-    return [
-        (o, components if same and o.type.components == one.type.components else _all(o)) for o in one.operands
-    ]  # fmt: skip
+    if instruction.opcode == "shufflevector":
+        return _shuffle_operand_components(instruction, components)
+    if instruction.opcode == "insertelement" and instruction.operands[2].text.isdigit():
+        return [(instruction.operands[0], components - {int(instruction.operands[2].text)})]
+    count = instruction.type.components if _is_elementwise(instruction) else 0
+    return [(o, components if o.type.components == count else _all_components(o)) for o in instruction.operands]
 
 
-def _shuffled(one: IRInstruction, components: set[int]) -> list[tuple[Operand, set[int]]]:
-    a, b, mask = one.operands
+def _is_elementwise(instruction: IRInstruction) -> bool:
+    if instruction.opcode == "call":
+        return _ELEMENTWISE_FUNCTION.match(instruction.word) is not None
+    return instruction.opcode in _ELEMENTWISE or instruction.opcode in _CASTS
+
+
+def _shuffle_operand_components(instruction: IRInstruction, components: set[int]) -> list[tuple[Operand, set[int]]]:
+    a, b, mask = instruction.operands
     if mask.text.startswith("<"):
-        picked = [int(found) if found.isdigit() else None for found in _PICKED.findall(mask.text)]
+        indices = [int(index) if index.isdigit() else None for index in _SHUFFLE_INDEX.findall(mask.text)]
     else:
-        picked = [0 if mask.text == "zeroinitializer" else None] * one.type.count
-    wanted = {at for i in components if (at := picked[i]) is not None}
+        indices = [0 if mask.text == "zeroinitializer" else None] * instruction.type.count
+    wanted = {at for i in components if (at := indices[i]) is not None}
     count = a.type.count
     return [(a, {at for at in wanted if at < count}), (b, {at - count for at in wanted if at >= count})]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..scalar_graph.operand_scalars import Scalar
+from ..scalar_graph.relations import EQUAL
 from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval, full_range
-from .operations import INVERSE, SWAPPED, allowed_range
+from .operations import allowed_range
 
 __all__ = ["ConditionRanges", "is_not"]
 
@@ -81,17 +82,17 @@ class ConditionRanges:
         """Yield ranges of a value that follow from a condition, given its current range."""
         for flag, truth, label in self._comparisons(condition):
             left, right = flag.operands
-            relation = flag.word if truth else INVERSE[flag.word]
-            for side, limit, predicate in ((left, right, relation), (right, left, SWAPPED[relation])):
-                is_value = side is value
-                if not is_value and not (side.op in _INVERTIBLE and side.operands[0] is value):
+            relation = flag.relation if truth else flag.relation.inverse
+            for compared, limit, compares in ((left, right, relation), (right, left, relation.swapped)):
+                is_value = compared is value
+                if not is_value and not (compared.op in _INVERTIBLE and compared.operands[0] is value):
                     continue
-                side_range = current if is_value else self._derived_range(side, current)
-                result = allowed_range(predicate, self._range_at(limit, label), side.bits, side_range)
-                if result is not None and not is_value:
-                    result = self._invert(side, result, current)
-                if result is not None:
-                    yield result
+                compared_range = current if is_value else self._derived_range(compared, current)
+                implied = allowed_range(compares, self._range_at(limit, label), compared.bits, compared_range)
+                if implied is not None and not is_value:
+                    implied = self._invert(compared, implied, current)
+                if implied is not None:
+                    yield implied
 
     def _derived_range(self, value: Scalar, current: Interval) -> Interval:
         """Return the range of a sum or conversion of a value, if it is easy to find."""
@@ -122,7 +123,7 @@ def _packed_flags(flag: Scalar, *, truth: bool) -> list[tuple[Scalar, bool]]:
     vector, other = flag.operands
     if vector.op != "pack" or not other.is_constant or vector.operands[0].bits != 1:
         return []
-    if flag.word not in {"==", "!="} or truth != (flag.word == "=="):
+    if flag.relation.unsigned is not None or truth != (flag.relation == EQUAL):
         return []
     are_set = other.number == -1
     return [(part, are_set) for part in vector.operands] if are_set or other.number == 0 else []

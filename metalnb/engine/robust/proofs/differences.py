@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from ...llvm.llvm_types import type_of
 from ..scalar_graph.operand_scalars import Scalar
+from ..scalar_graph.relations import Relation
 from .condition_ranges import ConditionRanges
 from .guarded_flow import GuardedFlow
 from .intervals import Interval, full_range
-from .operations import INVERSE, MINIMA, SWAPPED
+from .operations import MINIMA
 
 __all__ = ["DifferenceRanges", "Sum", "intersect_modulo", "narrow_by_relation", "power_of_two_factor", "type_range"]
 
@@ -67,8 +68,8 @@ class DifferenceRanges(ConditionRanges):
             a, b = (self._range_as(value, label, unsigned=unsigned) for value in (left, right))
             result = intersect_modulo(gap, a.minus(b), left.bits)
         for relation in self._relations(left, right, label):
-            if relation[0] in ("u=!" if unsigned else "s=!"):
-                result = narrow_by_relation(result, relation.lstrip("us"))
+            if relation.unsigned in {None, unsigned}:
+                result = narrow_by_relation(result, relation)
         return result
 
     def _range_as(self, value: Scalar, label: str, *, unsigned: bool) -> Interval:
@@ -94,15 +95,15 @@ class DifferenceRanges(ConditionRanges):
                 return None
         return inner
 
-    def _relations(self, left: Scalar, right: Scalar, label: str) -> Iterator[str]:
+    def _relations(self, left: Scalar, right: Scalar, label: str) -> Iterator[Relation]:
         """Yield the relations between two values that the conditions on the path to a block imply."""
         for condition in self._flow.conditions(label):
             flag, truth, condition_label = condition
             if flag.op != "icmp" or {left, right} != set(flag.operands) or not self._flow.is_current(flag, label):
                 continue
             if self._is_current(left, condition_label) and self._is_current(right, condition_label):
-                relation = flag.word if truth else INVERSE[flag.word]
-                yield relation if flag.operands[0] is left else SWAPPED[relation]
+                relation = flag.relation if truth else flag.relation.inverse
+                yield relation if flag.operands[0] is left else relation.swapped
 
     def _minimum_operands(self, value: Scalar, label: str) -> tuple[Scalar, Scalar, bool] | None:
         """Return the operands of a minimum, and whether it is unsigned; None for any other value."""
@@ -113,10 +114,10 @@ class DifferenceRanges(ConditionRanges):
         if value.op != "select":
             return None
         test, yes, no = value.operands
-        pair = {"<": (yes, no), ">": (no, yes)}.get(test.word[1:2])
-        if test.op != "icmp" or pair is None or test.word[0] not in "us" or test.operands != pair:
+        unsigned = test.relation.unsigned
+        if test.op != "icmp" or unsigned is None:
             return None
-        return yes, no, test.word[0] == "u"
+        return (yes, no, unsigned) if test.operands == ((yes, no) if test.relation.is_below else (no, yes)) else None
 
     def _is_current(self, value: Scalar, label: str) -> bool:
         """Return whether a value is current in a block."""
@@ -226,12 +227,12 @@ def _combine(op: str, left: Sum, right: Sum, bits: int) -> Sum | None:
     return Sum(-1, {}).plus(left, -1) if factor % (1 << bits) == full_range(bits).high else None  # all bits inverted
 
 
-def narrow_by_relation(difference: Interval, relation: str) -> Interval:
+def narrow_by_relation(difference: Interval, relation: Relation) -> Interval:
     """Narrow a difference by how its sides compare."""
     first, last = difference
     low, high = {
         "<": (first, -1), "<=": (first, 0), ">": (1, last), ">=": (0, last), "==": (0, 0),
-    }.get(relation, (first + (first == 0), last - (last == 0)))  # fmt: skip
+    }.get(relation.sign, (first + (first == 0), last - (last == 0)))  # fmt: skip
     low, high = max(low, first), min(high, last)
     return Interval(low, high) if low <= high else difference  # an empty range: no thread gets here
 

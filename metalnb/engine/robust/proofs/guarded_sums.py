@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from ..memory_roots import ScalarPlace
 from ..scalar_graph.operand_scalars import Scalar
+from ..scalar_graph.relations import NOT_EQUAL
 from .differences import Sum, intersect_modulo
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
@@ -90,7 +91,7 @@ class GuardedSums(WalkedLoops):
                     left, right = value.operands
                     if self._is_current(left, label) and self._is_current(right, label):
                         difference = self.sum_of(left, label).plus(self.sum_of(right, label), -1)
-                        interval = self.difference(left, right, label, unsigned=value.word[0] == "u")
+                        interval = self.difference(left, right, label, unsigned=bool(value.relation.unsigned))
                         yield from self._fact(difference, interval, left, label)
                 elif value.integer and value.op != "pack":
                     yield from self._fact(self.sum_of(value, label), self._range_at(value, label), value, label)
@@ -104,7 +105,7 @@ class GuardedSums(WalkedLoops):
                     continue
                 starts, back_edges = (flow.incoming(phi, back_edges=from_latches) for from_latches in (False, True))
                 for test in self._exit_tests(phi, back_edges) if self._constant_step(phi, back_edges) == 1 else ():
-                    if test.relation == "!=" and test.on_next and test.limit.block not in loop.body:
+                    if test.relation == NOT_EQUAL and test.on_next and test.limit.block not in loop.body:
                         distance = self._distance(starts, test.limit, 1, unsigned=True)
                         if distance.low >= 1 and self._is_current(test.limit, label):
                             difference = self.sum_of(phi, label).plus(self.sum_of(test.limit, label), -1)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from ..scalar_graph.operand_scalars import Scalar
+from ..scalar_graph.relations import EQUAL, NOT_EQUAL, Relation
 from .differences import DifferenceRanges, type_range
 from .intervals import Interval
-from .operations import INVERSE, SWAPPED
 
 __all__ = ["VIEWS", "Incoming", "LoopCounters", "Test", "View"]
 
@@ -25,7 +25,7 @@ class Test(NamedTuple):
     """A loop's condition on its counter: on its value, or with ``on_next`` on its next value."""
 
     limit: Scalar
-    relation: str
+    relation: Relation
     on_next: bool
     label: str
 
@@ -56,10 +56,10 @@ class LoopCounters(DifferenceRanges):
             continues = branch.yes in body
             if branch.flag.op != "icmp" or continues == (branch.no in body) or not flow.is_current(branch.flag, label):
                 continue
-            relation = branch.flag.word if continues else INVERSE[branch.flag.word]
+            relation = branch.flag.relation if continues else branch.flag.relation.inverse
             left, right = branch.flag.operands
             if right is value or {right} == next_values:
-                left, right, relation = right, left, SWAPPED[relation]
+                left, right, relation = right, left, relation.swapped
             if left is value or {left} == next_values:
                 yield Test(right, relation, left is not value, label)
 
@@ -68,7 +68,7 @@ class LoopCounters(DifferenceRanges):
         limits = []
         for test in self._exit_tests(value, back_edges):
             is_invariant = test.limit.block not in self._flow.loops[value.block].body
-            if test.relation == "!=" and (is_invariant or test.limit.op == "load"):
+            if test.relation == NOT_EQUAL and (is_invariant or test.limit.op == "load"):
                 limit = self._range_at(test.limit, test.label)
                 if is_invariant or limit.low == limit.high:  # the same in each iteration
                     limits.append((limit, test))
@@ -91,7 +91,7 @@ class LoopCounters(DifferenceRanges):
         starts, back_edges = (flow.incoming(counter, back_edges=from_latches) for from_latches in (False, True))
         step, bound = self._constant_step(counter, back_edges), math.inf
         for test in self._exit_tests(counter, back_edges) if step else ():
-            if test.limit.block in flow.loops[counter.block].body or test.relation == "==":
+            if test.limit.block in flow.loops[counter.block].body or test.relation == EQUAL:
                 continue
             for unsigned in (True, False):
                 ranges = [self.of(counter, latch) for _, latch in back_edges]
@@ -101,12 +101,12 @@ class LoopCounters(DifferenceRanges):
                 if len(typed_ranges) < len(ranges) or not all(r.within(limits) for r in next_ranges):
                     continue  # it might wrap
                 distance = self._distance(starts, test.limit, step, unsigned=unsigned)
-                if test.relation == "!=":
+                if test.relation == NOT_EQUAL:
                     terminates = abs(step) == 1 and distance.low >= test.on_next
                 else:
-                    terminates = (test.relation[0] == "u") == unsigned and (step > 0) == (test.relation[1] == "<")
+                    terminates = test.relation.unsigned == unsigned and (step > 0) == test.relation.is_below
                 if terminates:
-                    bound = min(bound, max(distance.high + test.relation.endswith("="), 0) // abs(step) + 1)
+                    bound = min(bound, max(distance.high + test.relation.is_inclusive, 0) // abs(step) + 1)
         return None if bound == math.inf else bound
 
     def iterations_before(self, header: str, label: str) -> int | None:

@@ -6,6 +6,7 @@ import math
 
 from ..entry_protocol import LoopBudget
 from ..scalar_graph.operand_scalars import Scalar
+from ..scalar_graph.relations import EQUAL
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .loop_counters import Incoming
@@ -96,11 +97,11 @@ def _divisor(division: Scalar) -> Scalar:
 def _exits_at_zero(flow: GuardedFlow, header: str, values: set[Scalar]) -> bool:
     for label in flow.exiting_blocks(header):
         branch = flow.branch(label)
-        if branch is None or branch.flag.op != "icmp" or branch.flag.word not in {"==", "!="}:
+        if branch is None or branch.flag.op != "icmp" or branch.flag.relation.unsigned is not None:
             continue
         value, zero = branch.flag.operands
         if value in values and zero.is_constant and not zero.number:
-            end = branch.yes if branch.flag.word == "==" else branch.no
+            end = branch.yes if branch.flag.relation == EQUAL else branch.no
             loop = flow.loops[header]
             if end not in loop.body and all(flow.dominates(label, latch) for latch in loop.latches):
                 return True

@@ -12,7 +12,7 @@ from .differences import type_range
 from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval, full_range
 from .loop_counters import VIEWS, Incoming, LoopCounters, Test, View
-from .operations import INVERSE, may_hold
+from .operations import may_hold
 
 __all__ = ["LoopRanges"]
 
@@ -84,7 +84,8 @@ class LoopRanges(LoopCounters):
         """Return whether these conditions may all hold, given the ranges of their operands."""
         for flag, truth, label in (part for condition in conditions for part in self._comparisons(condition)):
             left, right = (self._range_at(value, label) for value in flag.operands)
-            if not may_hold(flag.word if truth else INVERSE[flag.word], left, right, flag.operands[0].bits):
+            relation = flag.relation if truth else flag.relation.inverse
+            if not may_hold(relation, left, right, flag.operands[0].bits):
                 return False
         return True
 

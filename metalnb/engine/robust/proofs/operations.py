@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..scalar_graph.relations import EQUAL, NOT_EQUAL, Relation
 from .intervals import Interval, full_range
 
-__all__ = ["ARITHMETIC", "INVERSE", "MINIMA", "SWAPPED", "allowed_range", "may_hold"]
+__all__ = ["ARITHMETIC", "MINIMA", "allowed_range", "may_hold"]
 
 Operation = Callable[[Interval, Interval, int], Interval]
 
@@ -124,30 +125,24 @@ ARITHMETIC: dict[str, Operation] = {
 }  # fmt: skip
 MINIMA = {"umin": True, "smin": False}  # whether they compare as unsigned integers
 
-INVERSE = {"==": "!=", "!=": "==", "u<": "u>=", "u>=": "u<", "u>": "u<=", "u<=": "u>",
-           "s<": "s>=", "s>=": "s<", "s>": "s<=", "s<=": "s>"}  # fmt: skip
-SWAPPED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "u<=",
-           "s<": "s>", "s>": "s<", "s<=": "s>=", "s>=": "s<="}  # fmt: skip
 
-
-def allowed_range(relation: str, other: Interval, bits: int, current: Interval) -> Interval | None:
+def allowed_range(relation: Relation, other: Interval, bits: int, current: Interval) -> Interval | None:
     """Return the x for which a relation to some y of a range holds; None if there are none or no restriction.
 
     ``current`` is the known range of x, which an inequality narrows only at one of its ends.
     """
-    if relation == "==":
+    if relation == EQUAL:
         return other
-    if relation == "!=":
+    if relation == NOT_EQUAL:
         return _exclude(other, current, bits)
-    unsigned = relation[0] == "u"
+    unsigned = relation.unsigned
     other = other.unsigned(bits) if unsigned else other.signed(bits)
     lowest = 0 if unsigned else -(1 << bits - 1)
     highest = lowest + (1 << bits) - 1
-    strict = relation[1:] in {"<", ">"}
-    if "<" in relation:
-        high = other.high - strict
+    if relation.is_below:
+        high = other.high - (not relation.is_inclusive)
         return Interval(lowest, high) if high >= lowest else None
-    low = other.low + strict
+    low = other.low + (not relation.is_inclusive)
     return Interval(low, highest) if low <= highest else None
 
 
@@ -165,14 +160,14 @@ def _exclude(other: Interval, current: Interval, bits: int) -> Interval | None:
     return None
 
 
-def may_hold(relation: str, left: Interval, right: Interval, bits: int) -> bool:
+def may_hold(relation: Relation, left: Interval, right: Interval, bits: int) -> bool:
     """Return whether a relation may hold between some integers of two ranges."""
-    if relation in {"==", "!="}:
+    if relation.unsigned is None:
         if left.low == left.high and right.low == right.high:
-            return ((left.low - right.low) % (1 << bits) == 0) == (relation == "==")
+            return ((left.low - right.low) % (1 << bits) == 0) == (relation == EQUAL)
         return True
     allowed = allowed_range(relation, right, bits, left)
-    view = Interval.unsigned if relation[0] == "u" else Interval.signed
+    view = Interval.unsigned if relation.unsigned else Interval.signed
     if allowed is None:  # no unsigned number is below 0
         return False
     possible = view(left, bits)

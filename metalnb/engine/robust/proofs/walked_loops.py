@@ -11,7 +11,7 @@ from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .loop_ranges import LoopRanges
-from .operations import INVERSE, may_hold
+from .operations import may_hold
 
 __all__ = ["AFTER_LOOP", "WalkedLoops"]
 
@@ -82,7 +82,7 @@ class WalkedLoops(LoopRanges):
         if test.op != "icmp":
             return None
         left, right = (self._range_at(v, label) for v in test.operands)
-        bits, predicate = test.operands[0].bits, test.word
-        if not may_hold(predicate, left, right, bits):
+        bits, relation = test.operands[0].bits, test.relation
+        if not may_hold(relation, left, right, bits):
             return not truth
-        return truth if not may_hold(INVERSE[predicate], left, right, bits) else None
+        return truth if not may_hold(relation.inverse, left, right, bits) else None

@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction
-from ..proofs.operations import INVERSE, SWAPPED
+from ..scalar_graph.relations import NOT_EQUAL, PREDICATES, Relation
 from .linear_values import Linear, LinearValues
 from .written_code import WrittenCode
 
 __all__ = ["LoopLength", "write_loop_length"]
 
 _MAX_ITERATIONS, _WIDE = 1 << 31, 64
-_RELATIONS = {"ne": "!=", "eq": "==", "ult": "u<", "ugt": "u>", "slt": "s<", "sgt": "s>", "ule": "u<=", "uge": "u>=",
-              "sle": "s<=", "sge": "s>="}  # fmt: skip
-
-
-_UP, _DOWN = {"u<": "ult", "s<": "slt", "u<=": "ule", "s<=": "sle"}, {"u>": "ugt", "s>": "sgt"}
 
 
 class LoopLength(NamedTuple):
@@ -48,22 +43,21 @@ def write_loop_length(
     values : LinearValues
     code : WrittenCode
     """
-    relation = _RELATIONS[test.word]
+    relation = PREDICATES[test.word]
     if not continue_on:
-        relation = INVERSE[relation]
+        relation = relation.inverse
     left, right = (values.of(operand) for operand in test.operands)
     if left is None or right is None:
         return None
     if right.slope:
-        left, right, relation = right, left, SWAPPED[relation]
+        left, right, relation = right, left, relation.swapped
     slope = left.slope
     if right.slope or not slope or isinstance(slope, str):
         return None
-    if relation == "!=":
+    if relation == NOT_EQUAL:
         return _write_equality_length(left, slope, right.start, code)
-    predicates = _UP if slope > 0 else _DOWN
-    predicate = predicates.get(relation)
-    return None if predicate is None else _write_inequality_length(left, slope, right.start, predicate, code)
+    approaches = relation.is_below if slope > 0 else relation.sign == ">"
+    return _write_inequality_length(left, slope, right.start, relation, code) if approaches else None
 
 
 def _write_equality_length(counter: Linear, slope: int, limit: str, code: WrittenCode) -> LoopLength | None:
@@ -80,17 +74,17 @@ def _write_equality_length(counter: Linear, slope: int, limit: str, code: Writte
 
 
 def _write_inequality_length(
-    counter: Linear, slope: int, limit: str, relation: str, code: WrittenCode,
+    counter: Linear, slope: int, limit: str, relation: Relation, code: WrittenCode,
 ) -> LoopLength | None:  # fmt: skip
     """The loop ends when its counter is no longer on one side of a limit."""
     kind, step, bits = f"i{counter.bits}", abs(slope), counter.bits
     if slope < -1:
         return None
-    conditions, is_inclusive = [], relation[1:] == "le"
+    conditions, is_inclusive = [], relation.is_inclusive
     if step + is_inclusive > 1:  # the counter must not wrap when it passes the limit
-        last_limit = (1 << bits - 1 if relation[0] == "s" else 0) - step - is_inclusive
-        conditions.append(code.op(f"icmp {relation[0]}le {kind} {limit}, {last_limit}"))
-    is_entered = code.op(f"icmp {relation} {kind} {counter.start}, {limit}")
+        last_limit = (0 if relation.unsigned else 1 << bits - 1) - step - is_inclusive
+        conditions.append(code.op(f"icmp {'u' if relation.unsigned else 's'}le {kind} {limit}, {last_limit}"))
+    is_entered = code.op(f"icmp {relation.predicate} {kind} {counter.start}, {limit}")
     distance = _write_distance(counter, slope, limit, code)
     if not is_inclusive:
         distance = code.op(f"sub {kind} {distance}, 1")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ...llvm.instructions import IRInstruction, Operand
 from ...llvm.llvm_types import IRType, split_list, split_type
+from .relations import EQUAL, Relation
 
 __all__ = ["BIT", "Operands", "Scalar"]
 
@@ -28,7 +29,9 @@ class Scalar:
     operands : tuple of Scalar
         Empty for ``call``.
     word : str
-        An ``icmp``'s relation (``u<``); the name of a ``global`` or ``parameter``.
+        The name of a ``global`` or ``parameter``.
+    relation : Relation
+        Of an ``icmp``.
     labels : list of str
         The blocks that the operands of a ``phi`` come from, each once.
     number : int
@@ -43,18 +46,18 @@ class Scalar:
     """
 
     __slots__ = (
-        "bits", "block", "inst", "integer", "labels", "name", "number", "op", "operands", "part", "word",
+        "bits", "block", "inst", "integer", "labels", "name", "number", "op", "operands", "part", "relation", "word",
     )  # fmt: skip
 
     def __init__(
         self, op: str, kind: IRType, operands: Iterable[Scalar] = (), inst: IRInstruction | None = None, *,
-        word: str = "", number: int = 0, part: int = 0,
+        word: str = "", number: int = 0, part: int = 0, relation: Relation = EQUAL,
     ) -> None:  # fmt: skip
         self.op = op
         self.integer = kind.kind == "integer"
         self.bits = kind.bits if self.integer else 64
         self.operands = tuple(operands)
-        self.word, self.number, self.part = word, number, part
+        self.word, self.number, self.part, self.relation = word, number, part, relation
         self.labels: list[str] = []
         self.inst = inst
         self.block = inst.block if inst else ""

@@ -7,16 +7,13 @@ from collections.abc import Callable
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import type_of
 from .operand_scalars import Operands, Scalar
+from .relations import EQUAL, PREDICATES, Relation
 
 __all__ = ["FORMS", "opaque_components"]
 
 _BINARY = frozenset({
     "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
 })  # fmt: skip
-_RELATIONS = {
-    "eq": "==", "ne": "!=", "ult": "u<", "ule": "u<=", "ugt": "u>", "uge": "u>=",
-    "slt": "s<", "sle": "s<=", "sgt": "s>", "sge": "s>=",
-}  # fmt: skip
 _INTRINSICS = {
     f"llvm.{name}": name.replace(".", "_")
     for name in ("umin", "umax", "smin", "smax", "abs", "usub.sat", "uadd.sat", "ctpop", "ctlz", "cttz")
@@ -32,12 +29,15 @@ def opaque_components(i: IRInstruction) -> list[Scalar]:
     return [Scalar(i.opcode, kind, (), i, part=part) for part in range(i.type.components)]
 
 
-def _per_component(graph: Operands, i: IRInstruction, op: str = "", word: str = "") -> list[Scalar]:
+def _per_component(graph: Operands, i: IRInstruction, op: str = "", relation: Relation = EQUAL) -> list[Scalar]:
     """Apply an operation component by component; a scalar operand is used for every component."""
     kind, parts = i.type.element, i.type.components
     operands = [graph.components(operand) for operand in i.operands]
     operands = [components if len(components) == parts else components * parts for components in operands]
-    return [Scalar(op or i.opcode, kind, [g[part] for g in operands], i, word=word, part=part) for part in range(parts)]
+    return [
+        Scalar(op or i.opcode, kind, [g[part] for g in operands], i, relation=relation, part=part)
+        for part in range(parts)
+    ]  # fmt: skip
 
 
 def _trunc(graph: Operands, i: IRInstruction) -> list[Scalar]:
@@ -64,7 +64,7 @@ def _half_of_load(graph: Operands, i: IRInstruction) -> list[Scalar]:
 
 
 def _icmp(graph: Operands, i: IRInstruction) -> list[Scalar]:
-    return _per_component(graph, i, word=_RELATIONS[i.word])
+    return _per_component(graph, i, relation=PREDICATES[i.word])
 
 
 def _copy(graph: Operands, i: IRInstruction) -> list[Scalar] | None:

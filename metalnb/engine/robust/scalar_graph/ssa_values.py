@@ -69,7 +69,7 @@ class ScalarGraph(Operands):
         kind = inst.operands[0].type
         selector = self.of(inst.operands[0])
         return [
-            (Scalar("icmp", BIT, (selector, self.constant(kind, case)), inst, word="=="), target)
+            (Scalar("icmp", BIT, (selector, self.constant(kind, case)), inst), target)
             for case, target in zip(inst.cases, inst.targets[1:], strict=True)
         ]
 
