@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays.array import Array, empty
+from ...arrays.array import Array, copy_of
 from ...arrays.promotion import kind_of
 from ...engine.base import Engine
 from .copying import make_contiguous
 
-__all__ = ["as_bits", "fault_word", "order_of", "threadgroup_for", "width"]
+__all__ = ["NO_FAULT", "as_bits", "fault_word", "order_of", "reuse_fault_word", "threadgroup_for", "width"]
 
 _ORDERS = {"b": 0, "u": 0, "i": 1, "f": 2}
 _BFLOAT16 = 3
+NO_FAULT = 0xFFFFFFFF
+
+_unused_words: dict[str, list[Array]] = {}  # by engine
 
 
 def width(dtype: np.dtype[Any]) -> int:
@@ -43,8 +46,14 @@ def threadgroup_for(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...
 
 
 def fault_word(engine: Engine) -> Array:
-    """Return the word in which a kernel reports the first index out of bounds; see ``gather.metal``."""
-    word = empty((1,), np.dtype(np.uint32), engine)
-    word.read()[...] = 0xFFFFFFFF
-    word.block.flush()
-    return word
+    """Return the word in which a kernel reports the first index out of bounds, `NO_FAULT` until then.
+
+    See ``gather.metal``. To set a new word in a GPU's memory, the host must wait for the dispatches before it.
+    """
+    unused = _unused_words.setdefault(engine.name, [])
+    return unused.pop() if unused else copy_of(np.full(1, NO_FAULT, np.uint32), np.dtype(np.uint32), engine)
+
+
+def reuse_fault_word(word: Array) -> None:
+    """Keep a word that the host has read and that still is `NO_FAULT`."""
+    _unused_words[word.engine.name].append(word)

@@ -12,7 +12,7 @@ from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
 from ..planning.device import LANES, device_of
-from .bits import as_bits, fault_word, threadgroup_for, width
+from .bits import NO_FAULT, as_bits, fault_word, reuse_fault_word, threadgroup_for, width
 from .copying import convert, make_contiguous
 from .launcher import dispatch
 from .programs import program
@@ -20,7 +20,6 @@ from .programs import program
 __all__ = ["check_indices", "check_length", "gather", "indices_of"]
 
 _INT64 = np.dtype(np.int64)
-_NONE = 0xFFFFFFFF
 _MOST = 1 << 32
 _SEVERAL, _THREADS = 8, 256  # take_several: elements per thread, threads per threadgroup
 
@@ -56,7 +55,9 @@ def check_indices(caller: str, fault: Array, indices: Array, n: int, axis: int |
         If an index is out of bounds; the message names the first one.
     """
     position = int(fault.read()[0])
-    if position != _NONE:
+    if position == NO_FAULT:
+        reuse_fault_word(fault)
+    else:
         index = int(indices.read().reshape(-1)[position])
         place = tuple(int(p) for p in np.unravel_index(position, indices.shape))
         axis_text = "" if axis is None else f"axis {axis} with "
