@@ -183,7 +183,7 @@ class Driver:
         self.calls["launch"] += 1
         return 0
 
-    def holder(self, _address: int) -> int:
+    def device_of(self, _address: int) -> int:
         assert CONTEXTS[-1:] == [self]
         return self.index
 
@@ -412,7 +412,7 @@ def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> No
         assert done["cuMemFreeAsync"] == done["cuMemAllocFromPoolAsync"] == 2  # one for an overlapping copy
     mine = made[1].adopt(4096, 64, None)
     assert mine.handle.address == 4096
-    monkeypatch.setattr(drivers[1], "holder", lambda _: 0)
+    monkeypatch.setattr(drivers[1], "device_of", lambda _: 0)
     with pytest.raises(ValueError, match="on GPU 0, engine 'cuda:1' on 1: pass device='cuda'"):
         made[1].adopt(4096, 64, None)
 
