@@ -469,11 +469,11 @@ def atleast_1d(*arrays: _ArrayLike) -> Any:
 
 @_op
 def atleast_2d(*arrays: _ArrayLike) -> Any:
-    """Return views with at least two axes, new ones first."""
+    """Return views with at least two axes; new axes are put first."""
 
 @_op
 def atleast_3d(*arrays: _ArrayLike) -> Any:
-    """Return views with at least three axes: (1, n, 1) of a row, (m, n, 1) of a matrix."""
+    """Return views with at least three axes: a row becomes (1, n, 1), a matrix (m, n, 1)."""
 
 @_op
 def average(
@@ -2043,7 +2043,7 @@ def hsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
 
 @_op
 def hstack(arrays: Sequence[_ArrayLike], /) -> Array:
-    """Join arrays along their second axis; rows, end to end. Errors as for `concat`."""
+    """Join arrays along their second axis; rows are joined end to end. Errors as for `concat`."""
 
 @_op
 def huber_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean', delta: float = 1.0) -> Array:
@@ -4729,7 +4729,7 @@ def vsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
 
 @_op
 def vstack(arrays: Sequence[_ArrayLike], /) -> Array:
-    """Join arrays along their first axis; rows become a matrix's. Errors as for `concat`."""
+    """Join arrays along their first axis; rows become the rows of a matrix. Errors as for `concat`."""
 row_stack = vstack
 
 @_op

@@ -110,7 +110,7 @@ def _cast(formula: Formula, operand: Any, name: str, loop: DType) -> Any:
         try:
             return np.array(operand, target)
         except OverflowError:
-            message = f"{formula.name}: {operand} is beyond {target}. Pass mnb.asarray({operand}) for a wider result."
+            message = f"{formula.name}: {target} cannot hold {operand}. Pass mnb.asarray({operand}) for a wider result."
             raise OverflowError(message) from None
     if name in formula.masks and operand.dtype != target:
         raise TypeError(f"{formula.name}: {name} must be bool; got {operand.dtype}. Pass {name} != 0.")

@@ -175,7 +175,8 @@ def reduce_or_fill(
     if 0 in x.shape:
         shape = _shape_after(x, axes, keepdims=keepdims)
         if of_none is None and 0 not in shape:
-            raise ValueError(f"{caller}: no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
+            message = f"{caller}: there are no elements to choose from: shape {x.shape}, reduced over axes {axes}."
+            raise ValueError(message)
         return fill_with(empty(shape, result, x.engine), of_none or 0)
     result_array = reduce(x, axes, monoid, result, **options)
     return Array(

@@ -20,14 +20,14 @@ REFERENCE = mnb.conv2d.row.reference
 def products(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that collects the kernels that multiply with windows, as they are compiled."""
     seen: list[str] = []
-    own = convolution_launch.compiled
+    own = convolution_launch.compile_plan
 
     def compiled(plan: Any, engine: Any) -> Any:
         seen.extend(step.kernel for step in plan.steps)
         return own(plan, engine)
 
     convolution_launch._windows.cache_clear()
-    monkeypatch.setattr(convolution_launch, "compiled", compiled)
+    monkeypatch.setattr(convolution_launch, "compile_plan", compiled)
     return seen
 
 
@@ -132,7 +132,7 @@ def test_depthwise_convolution(
         check(x[1], w, groups=3, **options)
     check(numbers(rng, (2, 3, 40), dtype), numbers(rng, (3, 1, 5), dtype), groups=3, stride=2, padding=2)
     assert None not in started
-    assert {plan.told[2] for plan in started} == {1, 2, 4}
+    assert {plan.template_arguments[2] for plan in started} == {1, 2, 4}
     x, w = numbers(rng, (2, 3, 6, 7), dtype), numbers(rng, (3, 1, 3, 3), dtype)
     whole = mnb.asarray(np.append(x[:1], x, 0))
     got = mnb.conv2d(whole[1:], mnb.asarray(w), groups=3).read()

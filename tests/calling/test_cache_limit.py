@@ -182,7 +182,7 @@ def test_headers_that_are_removed_while_a_compiler_is_about_to_read_them(
 
         return made
 
-    monkeypatch.setattr(parse, "precompiled", vanishing(parse.precompiled))
+    monkeypatch.setattr(parse, "precompiled_header", vanishing(parse.precompiled_header))
     monkeypatch.setattr(driver, "_precompile_headers", vanishing(driver._precompile_headers))
     assert compiled("a") == [7]
     assert set(removed) == {"headers", "library"}

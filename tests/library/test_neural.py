@@ -44,7 +44,7 @@ def test_large_batches_are_convolved_in_parts(monkeypatch: pytest.MonkeyPatch, r
     monkeypatch.setattr(convolution_launch, "_MOST", 3000)  # two images
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
     convolution_launch._parts.cache_clear()
-    monkeypatch.setattr(convolution, "convolved", lambda *_: None)  # as for images that are too large, and on GPUs
+    monkeypatch.setattr(convolution, "convolve", lambda *_: None)  # as for images that are too large, and on GPUs
     whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
     monkeypatch.setattr(convolution, "_MOST", 4000)
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
@@ -78,7 +78,7 @@ def test_each_way_of_convolving(
     from metalnb.library_kernels.neural import convolution
 
     if by_matrices:
-        monkeypatch.setattr(convolution, "convolved", lambda *_: None)
+        monkeypatch.setattr(convolution, "convolve", lambda *_: None)
     op = mnb.conv2d if len(window) == 4 else mnb.conv1d
     x, w, bias = (rng.standard_normal(s).astype(np.float32) for s in (shape, window, window[:1]))
     want = op.row.reference(*(a.astype(np.float64) for a in (x, w, bias)), **options)
