@@ -321,7 +321,10 @@ class Kernel:
         uses_numpy = any(type(a) is np.ndarray for a in (*args, *keywords.values()))
         waits = uses_numpy or len(output_arrays) != len(outputs)
         arrays = (*engine_arrays, *output_arrays)
-        return Dispatch(self, binary, arguments, sizes, group, outputs, arrays, waits, timeout, left_out)
+        return Dispatch(
+            kernel=self, binary=binary, arguments=arguments, grid=sizes, threadgroup=group, outputs=outputs,
+            residents=arrays, waits=waits, timeout=timeout, made=left_out,
+        )  # fmt: skip
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
         """Run a validated call and compare its outputs with ``expected``; short for `validate` with these arguments.

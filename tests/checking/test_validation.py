@@ -3,6 +3,7 @@
 import doctest
 import itertools
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from interrupts import interrupted
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu.validated import validated_run
+from metalnb.program.host_visible import require_host_visible
 from metalnb.validation import run
 from metalnb.validation.twin import twin_of
 
@@ -182,6 +184,31 @@ def test_concurrent_atomics_in_helpers_are_no_race(program: mnb.Program) -> None
 @pytest.mark.parametrize("name", ["pointed", "halved", "copied"])
 def test_pointers_and_structs_pass_unchanged(program: mnb.Program, name: str) -> None:
     assert mnb.validate(program[name], np.ones(4, np.float32)).ok
+
+
+def test_a_threadgroup_variable_has_its_own_name_beside_another_kernels() -> None:
+    """Only the kernel that runs is compiled, so its variables are numbered from 0."""
+    second = mnb.compile("""
+kernel void first(device float* out, uint i [[thread_index_in_threadgroup]]) {
+    threadgroup float alpha[64];
+    alpha[i] = i;
+    out[i] = alpha[i];
+}
+kernel void second(device float* out, uint i [[thread_index_in_threadgroup]]) {
+    threadgroup float beta[64];
+    beta[i] = i;
+    out[i] = beta[63 - i];
+}""").second
+    seen = mnb.validate(second, np.zeros(64, np.float32), threadgroup=64)
+    assert {f.name for f in seen.findings} == {"beta"}
+
+
+def test_arrays_in_a_devices_memory_are_refused(program: mnb.Program) -> None:
+    dispatch = program.steps.prepare(mnb.zeros(5), mnb.zeros(4))
+    elsewhere = SimpleNamespace(name="gpu", caps=SimpleNamespace(shared=False))
+    dispatch = dispatch._replace(kernel=SimpleNamespace(name="steps", engine=elsewhere))
+    with pytest.raises(mnb.ArgumentError, match="trace: steps runs on engine 'gpu', which has its own memory. Pass"):
+        require_host_visible(dispatch, "trace")
 
 
 def test_a_kernel_of_a_template_is_watched(program: mnb.Program) -> None:

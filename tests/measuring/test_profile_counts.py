@@ -595,9 +595,9 @@ def test_a_kernel_of_too_many_products_is_refused_with_the_reason() -> None:
 
 def test_arguments_that_cannot_be() -> None:
     asked = kernel("kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i; }")
-    with pytest.raises(mnb.ArgumentError, match="banks= is a number from 1 to 64; got 0"):
+    with pytest.raises(mnb.ArgumentError, match="banks= must be an integer from 1 to 64; got 0"):
         mnb.profile(asked, grid=4, banks=0)
-    with pytest.raises(mnb.ArgumentError, match="seconds= is a time"):
+    with pytest.raises(mnb.ArgumentError, match="seconds= must be a positive number; got -1"):
         mnb.profile(asked, grid=4, seconds=-1)
     with pytest.raises(mnb.ArgumentError, match="takes a kernel"):
         mnb.profile(np.sum)

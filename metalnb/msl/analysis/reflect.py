@@ -223,9 +223,9 @@ class _Reader:
             for p in params
         ]
         return Signature(
-            name, function, self.assign_indices(params, param_cursors), tuple(inputs), len(types), comment(cursor),
-            self.parsed.line(cursor.location),
-            limit or 0, self.uses_simdgroups(cursor, inputs), places, kind,
+            name=name, function=function, params=self.assign_indices(params, param_cursors), inputs=tuple(inputs),
+            arity=len(types), doc=comment(cursor), line=self.parsed.line(cursor.location), max_threads=limit or 0,
+            simd=self.uses_simdgroups(cursor, inputs), places=places, type=kind,
         )  # fmt: skip
 
     def head(self, cursor: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -267,7 +267,8 @@ class _Reader:
             return None
         gate_name = _string(gate) if gate is not None else ""
         return Param(
-            cursor.spelling or f"argument{position}", index, position, space, pointee_type, const, reference, gate_name,
+            name=cursor.spelling or f"argument{position}", index=index, position=position, space=space,
+            type=pointee_type, const=const, reference=reference, gate=gate_name,
             condition=self.condition(gate, gate_name),
         )  # fmt: skip
 
