@@ -52,8 +52,10 @@ kernel void life(device const uchar* now, device uchar* next,
     "moving = mnb.animate(heat, start, alpha=0.2, steps=16)\nmoving",
     "mnb.animate(life, board, swap=('now', 'next'), rate=10, colours='gray')",
     "moving.frames",
+    "from metalnb.widgets.animate import animation\ngif, animation.gif = animation.gif, None",
+    "animation.gif = gif",
 ]
-SETUP, KERNELS, HEAT, LIFE, ASK = range(len(CELLS))
+SETUP, KERNELS, HEAT, LIFE, ASK, BREAK, REPAIR = range(len(CELLS))
 STEP = "Number((e.innerText.match(/step ([\\d,]+) ·/) ?? ['', '0'])[1].replaceAll(',', ''))"
 IMAGE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
 
@@ -108,6 +110,17 @@ def test_the_pointer_draws_into_the_state(notebook: Notebook) -> None:
       return c.getImageData(64, 48, 1, 1).data[0];
     }})({image})"""
     notebook.page.wait(f"{pixel}.then(red => red === 255)")
+
+
+def test_after_a_recording_that_failed_the_button_works(notebook: Notebook) -> None:
+    """The test after this one records with the same button."""
+    label = "e.querySelector('[data-metalnb-record]').textContent"
+    before = notebook.wait(LIFE, label)
+    notebook.run(BREAK)
+    notebook.press(f"{ALL}[{LIFE}].node.querySelector('[data-metalnb-record]')")
+    notebook.wait(LIFE, "e.innerText.includes('object is not callable')")
+    notebook.wait(LIFE, f"{label} === {json.dumps(before)}")
+    notebook.run(REPAIR)
 
 
 def test_gif_of_the_following_frames_is_saved(notebook: Notebook, tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_arrays_in_a_devices_memory_are_refused(program: mnb.Program) -> None:
     dispatch = program.steps.prepare(mnb.zeros(5), mnb.zeros(4))
     elsewhere = SimpleNamespace(name="gpu", caps=SimpleNamespace(shared=False))
     dispatch = dispatch._replace(kernel=SimpleNamespace(name="steps", engine=elsewhere))
-    with pytest.raises(mnb.ArgumentError, match="trace: steps runs on engine 'gpu', which has its own memory. Pass"):
+    with pytest.raises(mnb.ArgumentError, match=r"trace: steps runs on engine 'gpu', which has its own memory\. Pass"):
         require_host_visible(dispatch, "trace")
 
 

@@ -402,6 +402,24 @@ def test_the_button_records_what_comes_for_the_page(
         assert film.n_frames == 6
 
 
+def test_a_recording_that_fails_is_reported_to_the_page(
+    program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the report, the button would wait for it, and ignore further clicks."""
+    live = mnb.animate(program.heat, start, alpha=0.2, rate=2)
+    _ = live.widget
+    sent = []
+    monkeypatch.setattr(live._events, "send", lambda content, buffers: sent.append((content, buffers)))
+    monkeypatch.setattr("metalnb.widgets.animate.animation.gif", None)
+    live.play()
+    live._events._on_message(live._events, {"event": "record"}, [])
+    assert live._recorder.wait(300)
+    assert sent == [({"failed": "heat.gif"}, [])]
+    assert live.error == "TypeError: 'NoneType' object is not callable"
+    assert not live.playing
+    assert "object is not callable" in live._player._note.value
+
+
 def test_a_page_without_widgets_has_a_strip_of_frames(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=5, steps=2)
     bundle = live._repr_mimebundle_()
