@@ -13,7 +13,8 @@ from test_matmul import check, numbers
 import metalnb as mnb
 from metalnb.library_kernels.launching import gather as gathering
 from metalnb.library_kernels.planning.device import device_of
-from metalnb.library_kernels.planning.product_plan import Strided, plan_product
+from metalnb.library_kernels.planning.product_matrices import Strided
+from metalnb.library_kernels.planning.product_plan import plan_product
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 FEW, MANY = 1, 132  # processors: one, which any tile keeps busy, and an H100's 132

@@ -17,7 +17,8 @@ from metalnb.arrays.array import Array
 from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels.launching import product_launch
 from metalnb.library_kernels.op import ALL
-from metalnb.library_kernels.planning.product_plan import Strided, plan_product, plan_widened
+from metalnb.library_kernels.planning.product_matrices import Strided
+from metalnb.library_kernels.planning.product_plan import plan_product, plan_widened
 
 Host = np.ndarray[Any, Any]
 
