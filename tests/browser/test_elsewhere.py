@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.still_pages import VSCODE, stills, vscode_page, vscode_script
+from browser.text_contrast import CONTRASTS_IN, LEAST_CONTRAST
 from lab import Page, chromium
-from still_pages import VSCODE, stills, vscode_page, vscode_script
-from test_look_lab import CONTRASTS, LEAST
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SECONDS = 240
@@ -69,9 +69,9 @@ def test_it_fits_and_can_be_read(host: tuple[Page, str], width: int) -> None:
     page.screenshot(SCREENSHOTS / f"elsewhere-{name}-{width}.png", x=0, y=0, width=width, height=tall, scale=1)
     assert page.evaluate(f"{WIDE}.map(e => e.innerText.slice(0, 30))") == []
     assert page.evaluate(f"{HIDDEN}.map(e => e.className)") == []
-    found: list[Any] = page.evaluate(f"[...document.querySelectorAll('.metalnb')].flatMap({CONTRASTS})")
+    found: list[Any] = page.evaluate(f"[...document.querySelectorAll('.metalnb')].flatMap({CONTRASTS_IN})")
     assert len(found) > 500
-    faint = {text for text, ratio in found if ratio < LEAST}
+    faint = {text for text, ratio in found if ratio < LEAST_CONTRAST}
     if name.startswith("lab"):  # whose page has colours of its own for tokens
         tokens = "[...document.querySelectorAll('.metalnb :is(.c, .k, .m, .p)')]"
         faint -= set(page.evaluate(f"{tokens}.map(e => e.textContent)"))

@@ -1,6 +1,6 @@
 """Random kernels, interpreted: every value stays in its proven range, and no proven access leaves its memory.
 
-Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_proofs.py [--kernels N] [--seed N]
+Run: PYTHONPATH=tests python tests/faults/test_random_proofs.py [--kernels N] [--seed N]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from unittest import mock
 
 import pytest
 from faults import random_affine, random_kernels, random_loops
+from faults.random_launches import random_memory, random_number, random_position
 from faults.text_interpreter import Interpreter, Pointer, TooLong, Unknown
 
 import metalnb as mnb
@@ -94,7 +95,7 @@ class Checked:
 
     def run(self, rng: random.Random) -> None:
         """Run some threads."""
-        memory = {str(n): bytearray(_content(rng, size)) for n, size in enumerate(self.facts.sizes)}
+        memory = {str(n): bytearray(random_memory(rng, size)) for n, size in enumerate(self.facts.sizes)}
         memory |= {str(n): bytearray(data) for n, data in self.facts.scalars.items() if not isinstance(data, int)}
         self.slots = {}
         for name in self.module.globals:
@@ -107,47 +108,20 @@ class Checked:
             root = self.analysis.roots.root(made.result) if made.result else None
             if made.opcode == "call" and made.word == "metalnb_storage" and root:
                 slot = made.operands[0].text
-                memory[slot], self.slots[slot] = bytearray(_content(rng, root.size)), root.size
+                memory[slot], self.slots[slot] = bytearray(random_memory(rng, root.size)), root.size
             elif made.opcode == "alloca" and root:
                 self.slots[made.result] = root.size
         for _ in range(THREADS):
-            stands, region = _placed(rng, self.facts)
+            stands, region = random_position(rng, self.facts)
             function = self.analysis.roots.function
             self.times.clear()
             with contextlib.suppress(TooLong):
                 Interpreter(self.module, function, memory, stands, region, rng, self.see).run()
 
 
-def _content(rng: random.Random, size: int) -> bytes:
-    """Return memory that holds mostly small numbers."""
-    words = [rng.choice((rng.randrange(70), rng.randrange(70), rng.getrandbits(32))) for _ in range(size // 4 + 1)]
-    return struct.pack(f"<{len(words)}I", *words)[:size]
-
-
-def _placed(rng: random.Random, facts: LaunchFacts) -> tuple[dict[str, int], bytes]:
-    """Return a thread's position, and its threadgroup's region."""
-    grid, group = facts.grid, facts.threadgroup
-    where = [rng.choice((0, n - 1, rng.randrange(n))) for n in grid]
-    first = [w // t for w, t in zip(where, group, strict=True)]
-    local = [w % t for w, t in zip(where, group, strict=True)]
-    size = [min(t, g - f * t) for t, g, f in zip(group, grid, first, strict=True)]
-    groups = [-(-g // t) for g, t in zip(grid, group, strict=True)]
-    index = (local[2] * size[1] + local[1]) * size[0] + local[0]
-    stands = {f"grid_{axis}": at for axis, at in zip("xyz", where, strict=True)}
-    stands |= {f"group_{axis}": at for axis, at in zip("xyz", local, strict=True)}
-    stands |= {"index": index, "lane": index % 32, "simdgroup": index // 32,
-               "threads_here": size[0] * size[1] * size[2]}  # fmt: skip
-    return stands, struct.pack("<15I", *first, *size, *group, *grid, *groups)
-
-
-def _number(rng: random.Random) -> int:
-    near = rng.choice([0, 1, 8, 64, 32, -1, 2**31 - 1, -(2**31), 2**14, 2**30, 200])
-    return (near + rng.randint(-3, 3)) % 2**32
-
-
 def _launches(rng: random.Random, kind: str) -> tuple[tuple[int, ...], dict[int, bytearray]]:
     def data() -> bytearray:
-        return bytearray(struct.pack("<I", _number(rng)))
+        return bytearray(struct.pack("<I", random_number(rng)))
 
     if kind == "loops":
         return random_loops.SIZES, {3: data(), 4: data()}

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import text_interpreter
-from test_robust import FAULTS, Fault
-from test_robust import HEAD as FAULTY_HEAD
-from test_robust_proofs import HEAD, PROVEN, WRONG
+from faults.kernels_at_the_bound import HEAD, PROVEN, WRONG
+from faults.planted_faults import FAULTS, Fault
+from faults.planted_faults import HEAD as FAULTY_HEAD
 
 import metalnb as mnb
 from metalnb.engine.cpu.lanes.lane_entry import LaneEntry

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.test_robust import EXTENT, FAULTS, HEAD, RIGHT, arguments
-from engines.test_stop import HEAD as LOOP_HEAD
-from engines.test_stop import LOOPS
-from gpu.test_ptx import assembler
+from faults.endless_loops import HEAD as LOOP_HEAD
+from faults.endless_loops import LOOPS
+from faults.planted_faults import EXTENT, FAULTS, HEAD, RIGHT, arguments
+from gpu.ptx_assembler import assembler
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY

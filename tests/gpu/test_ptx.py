@@ -7,12 +7,9 @@ a table of each kernel's registers and memory.
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from gpu.ptx_assembler import assembler
 from oracle import laid
 
 import metalnb as mnb
@@ -61,15 +59,6 @@ class Use(NamedTuple):
     shared: int
 
 
-@functools.cache
-def assembler() -> str | None:
-    """Return the path of ptxas, or None."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = spec.submodule_search_locations or () if spec else ()
-    found = [str(path) for folder in folders for path in Path(folder).glob("*/bin/ptxas")]
-    return found[0] if found else shutil.which("ptxas")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def ptx_engine() -> Iterator[Any]:
     if assembler() is None:
@@ -78,7 +67,7 @@ def ptx_engine() -> Iterator[Any]:
 
 
 def _registered() -> Iterator[Any]:
-    engines.REGISTRY["ptx"] = "ptx_engine"
+    engines.REGISTRY["ptx"] = "gpu.ptx_engine"
     try:
         yield engines.named("ptx")
     finally:

@@ -1,7 +1,7 @@
 """The engine `metal` on its double, under its own name."""
 
 import pytest
-from doubled_engines import Calls, doubled
+from metal.doubled_engines import Calls, doubled
 
 from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.metal_engine import MetalEngine

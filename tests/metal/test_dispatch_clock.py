@@ -7,7 +7,7 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
-from doubled_engines import ADD, Calls, metal
+from metal.doubled_engines import ADD, Calls, metal
 from metal_double.commands import SAMPLING, MTLCommandBuffer, MTLComputeCommandEncoder
 from metal_double.counters import MTLComputePassDescriptor, MTLCounterSampleBuffer, MTLCounterSampleBufferDescriptor
 from metal_double.device import MTLDevice

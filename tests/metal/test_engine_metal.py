@@ -15,7 +15,7 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
-from doubled_engines import ADD, HEAD, PAGE, Calls, doubled, metal, pages
+from metal.doubled_engines import ADD, HEAD, PAGE, Calls, doubled, metal, pages
 from metal_double import CONSTANTS, MetalAbortError
 from metal_double.commands import MTLComputeCommandEncoder
 from metal_double.compiler import MTLCompileOptions

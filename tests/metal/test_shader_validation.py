@@ -8,7 +8,7 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
-from doubled_engines import HEAD, Calls, metal
+from metal.doubled_engines import HEAD, Calls, metal
 from metal_double.device import MTLDevice
 from metal_double.pipelines import MTLComputePipelineDescriptor, MTLComputePipelineState
 from metal_double.validation_logs import MTLFunctionLog

@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
-from still_pages import sanitised, stills
+from browser.still_pages import sanitised, stills
 
 SAID = {
     "card": [
