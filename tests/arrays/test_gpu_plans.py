@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from library.matrix_products import assert_product, random_factor
+from library.linear_algebra.matrix_products import assert_product, random_factor
 from oracle import laid
 
 import metalnb as mnb

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from library.matrix_products import CODE_PATHS, assert_product, random_factor
+from library.linear_algebra.matrix_products import CODE_PATHS, assert_product, random_factor
 from oracle import LAYOUTS, laid
 
 import metalnb as mnb
@@ -188,8 +188,8 @@ def test_product_of_bools_is_any() -> None:
 GUARD = """
 import ctypes, mmap, sys
 import numpy as np
-sys.path[:0] = {tests!r}
-from library.matrix_products import CODE_PATHS
+sys.path.insert(0, {tests!r})
+from library.linear_algebra.matrix_products import CODE_PATHS
 import metalnb as mnb
 from metalnb.arrays.array import view_of
 from metalnb.arrays.memory_pool import borrow
@@ -222,7 +222,7 @@ for name, shape1, layout1, shape2, layout2, _ in CODE_PATHS:
 def test_nothing_beyond_an_array_is_read(tmp_path: Path) -> None:
     """The memory after each factor's last element is protected: a read beyond it ends the process."""
     script = tmp_path / "fenced.py"
-    script.write_text(GUARD.format(tests=[str(folder) for folder in Path(__file__).parents[:2]]))
+    script.write_text(GUARD.format(tests=str(Path(__file__).parents[2])))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"after {done.stdout.splitlines()[-1:]}: {done.stderr[-500:]}"
 
