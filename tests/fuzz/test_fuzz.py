@@ -11,7 +11,7 @@ import pytest
 from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
-from fuzz.programs import ARMS, PLANAR, STEPPED, WIDER, generate
+from fuzz.programs import ARMS, PLANAR, STEPPED, SYNCHRONIZING, generate
 from fuzz.run import BATCH, judged
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
@@ -98,7 +98,7 @@ def test_a_difference_is_found() -> None:
         assert next(trial.batch([program])).kind == "different"
 
 
-@pytest.mark.parametrize("seed", [first + i for first in (0, WIDER, ARMS, STEPPED, PLANAR) for i in range(20)])
+@pytest.mark.parametrize("seed", [first + i for first in (0, SYNCHRONIZING, ARMS, STEPPED, PLANAR) for i in range(20)])
 def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
     program = generate(seed)
     assert program == generate(seed)
@@ -109,7 +109,7 @@ def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
 def test_programs_have_everything() -> None:
     """In 200 programs of each kind, every kind of statement and expression occurs."""
     text = "".join(metal(generate(seed), "k") for seed in range(200))
-    wider = "".join(metal(generate(seed), "k") for seed in range(WIDER, WIDER + 200))
+    wider = "".join(metal(generate(seed), "k") for seed in range(SYNCHRONIZING, SYNCHRONIZING + 200))
     words = (
         "for (", "while (", "do {", "switch (", "break;", "continue;", "return", "threadgroup_barrier", "simd_sum",
         "simd_ballot", "simd_shuffle", "simd_prefix_exclusive_sum", "half", "float", "ulong", "char", "uchar3",
