@@ -143,7 +143,8 @@ def test_without_dask_the_message_says_what_to_install() -> None:
     assert 'mnb.dask needs Dask: pip install "metalnb[dask]"' in done.stderr
 
 
-@pytest.mark.long  # A cluster of processes: a quarter of a minute
+# A cluster takes a quarter of a minute to start; the tests above run the same blocks in threads.
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_result_is_correct_when_a_worker_dies(tmp_path: Path) -> None:
     """A local cluster of processes and an array on disk; one worker is killed when half the work is done."""

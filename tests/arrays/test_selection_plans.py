@@ -42,7 +42,7 @@ def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return seen
 
 
-@pytest.mark.long(every=3)  # One source for all dtypes: a float and an integer
+@pytest.mark.long(every=3)  # One source for all dtypes; a float and an integer remain
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64", "bool"])
 def test_the_first_of_rows(gpu: Any, selections: list[Any], dtype: str, rng: np.random.Generator) -> None:
     gpu(MANY)

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 400  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/notebook/test_display.py covers what a card contains.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 METAL = """\

@@ -21,6 +21,7 @@ SECONDS = 240
 WIDTHS = (1400, 800)
 HOSTS = [*(f"vscode-{theme}" for theme in VSCODE), "lab-light", "lab-dark", "classic-light"]
 
+# A browser takes a minute to start and draw; tests/notebook/test_without_styles.py covers the still pages.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 # What is only for other pages, and so must not be seen on one with styles.

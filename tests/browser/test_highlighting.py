@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # s: the limit of every wait in this file
 
+# A browser takes a minute; the last tests here compare the built files with their sources.
 browser_test = [pytest.mark.browser, pytest.mark.long]
 
 METAL = """\

@@ -16,6 +16,7 @@ NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/project/test_notebooks.py runs the first notebook.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"

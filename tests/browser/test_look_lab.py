@@ -21,6 +21,7 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 240  # s: the limit of every wait in this file
 WIDTHS = (1400, 800)
 
+# A browser takes a minute to start and draw; tests/notebook/test_display.py covers what is shown.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CELLS = [

@@ -17,6 +17,7 @@ import metalnb as mnb
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SECONDS = 240  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/measuring/profiling covers what a profile shows.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 TILE = """#include <metal_stdlib>

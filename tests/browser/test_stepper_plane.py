@@ -15,6 +15,7 @@ import metalnb as mnb
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 
+# A browser takes a minute to start and draw; tests/checking/test_trace.py covers the recorded steps.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 SOURCE = """

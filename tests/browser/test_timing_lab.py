@@ -17,6 +17,7 @@ SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SECONDS = 80  # s: the limit of every wait in this file
 OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"
 
+# A browser takes a minute to start and draw; tests/notebook/test_magics_timing.py covers the magics.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 KERNELS = """\

@@ -24,6 +24,7 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 240  # s: the limit of every wait in this file
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3
 
+# A browser takes a minute to start and draw; tests/checking/test_trace.py covers the recorded steps.
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.long,

@@ -207,7 +207,8 @@ def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
     assert seen.at(seen.ticks, "out")[1] == list(range(512))
 
 
-@pytest.mark.long  # It takes seconds until the trace is full
+# It takes seconds until the trace is full; test_validation ends an access far outside in the same way.
+@pytest.mark.long
 def test_an_endless_loop_and_a_wild_access_end() -> None:
     kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")
     seen = mnb.trace(kernel, np.zeros(4, np.float32), np.zeros(4, np.float32), threadgroup=4)

@@ -87,7 +87,8 @@ def test_kernel_that_cannot_be_parsed_warns_that_it_is_unchecked(monkeypatch: py
         kernel(np.zeros(4, np.float32))
 
 
-@pytest.mark.long(every=3)  # Right kernels alternate, on each engine
+# test_checked_ptx and test_text_proofs prove all of them without running them; a third run here.
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:

@@ -49,7 +49,7 @@ def test_iteration_limit_ends_the_run_and_names_the_loop(loop: str, engine: str)
     right_again()
 
 
-@pytest.mark.long(every=4)  # Likewise
+@pytest.mark.long(every=4)  # As above: the same check stops each form of loop
 @pytest.mark.parametrize("loop", LOOPS)
 def test_an_interrupt_ends_it(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever

@@ -96,7 +96,8 @@ def test_argument_error_has_every_detail() -> None:
     assert told == [(*reads, 8, 4, []), (*reads, 1, 4, [4]), (*writes, 0, 4, [4])]
 
 
-@pytest.mark.long(every=4)  # Each goes through all ranges of three bits
+# Seconds each; five instructions remain, and test_random_proofs checks ranges in whole kernels.
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("op", sorted(ARITHMETIC.keys() - {"ctlz", "cttz", "ctpop"}))
 def test_range_contains_every_result_of_an_instruction(op: str) -> None:
     """For all ranges of three bits, except divisions by 0 and shifts that are too long."""

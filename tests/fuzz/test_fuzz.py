@@ -38,7 +38,7 @@ def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatc
 
 
 @on_x86
-@pytest.mark.long  # One of each is above.
+@pytest.mark.long  # One program of each kind is run by the test above
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", [ARMS, STEPPED, PLANAR])
 def test_other_kinds(first: int) -> None:
@@ -51,7 +51,7 @@ IN_LANES = (*range(8_000, 8_060, BATCH), *range(830_000, 830_060, BATCH))
 
 
 @on_x86
-@pytest.mark.long  # One of each is above.
+@pytest.mark.long  # One program of each kind is run by the test above
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("march", MARCHES)
 @pytest.mark.parametrize("first", IN_LANES)

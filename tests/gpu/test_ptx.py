@@ -158,7 +158,7 @@ def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -
     hold(uses(units))
 
 
-@pytest.mark.long
+@pytest.mark.long  # Seconds in the assembler; arrays/test_gpu_plans.py runs the same plans
 def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine: Any) -> None:
     """Reductions need all of a processor's threads to hide memory latency, so each thread may use few registers."""
     ptx_engine.seen.clear()

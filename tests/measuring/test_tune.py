@@ -425,7 +425,8 @@ def test_the_gain_is_a_median_with_an_interval(program: mnb.Program) -> None:
     assert tuner.interval == (1.1, 1.9)  # of nine, the second and the eighth: 1 - 2 (1 + 9) / 2^9 is 96 %
 
 
-@pytest.mark.long  # Each configuration runs for 0.1 s on all cores
+# Each configuration runs for 0.1 s on all cores; other tests decide the same from given times.
+@pytest.mark.long
 @pytest.mark.parametrize(("sure", "clock"), [(0.0, "wall"), (math.inf, "device")])
 def test_far_slower_configuration_is_abandoned_after_one_run(
     sure: float, clock: str, monkeypatch: pytest.MonkeyPatch,

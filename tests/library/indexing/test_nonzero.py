@@ -10,7 +10,7 @@ import metalnb as mnb
 pytestmark = pytest.mark.usefixtures("threads")
 
 
-# 3 does not divide the lengths, so each length and each share is among those that remain.
+# 3 divides neither count, so each length and each share remains.
 @pytest.mark.long(every=3)
 @pytest.mark.parametrize("n", [1, 32, 1023, 1024, 1025, 16_384, 700_001])
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])

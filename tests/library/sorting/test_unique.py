@@ -14,7 +14,7 @@ from metalnb.library_kernels.sorting import unique
 pytestmark = pytest.mark.usefixtures("threads")
 
 
-# An empty array and 3000 elements remain; `test_unique_all_keeps_each_nan` checks the same results on six.
+# Each length but 33 remains, for cores or for lanes.
 @pytest.mark.long(every=3)
 @pytest.mark.parametrize("n", [0, 1, 33, 3000, 100_000])
 def test_unique_returns_index_inverse_and_counts(n: int, rng: np.random.Generator) -> None:
@@ -36,7 +36,7 @@ def test_unique_all_keeps_each_nan() -> None:
     assert distinct.counts.tolist() == [2, 2, 1, 1]
 
 
-# The kernels have one source for all dtypes; bool and uint64 remain, and the test above has floats with NaN.
+# The kernels have one source for all dtypes; bool, uint64 and float32 remain.
 @pytest.mark.long(every=5)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16", "float32", "uint64"])
 def test_unique_of_many_equal_values(dtype: str, rng: np.random.Generator) -> None:
