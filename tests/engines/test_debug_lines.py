@@ -45,7 +45,7 @@ def compiled(folder: Path, name: str, text: str, triple: str) -> bytes:
     source, target = folder / name, folder / f"{name}.o"
     source.write_text(f"{MARKERS}#line 1\n{text}", "utf-8")
     try:
-        clang = driver.clang()
+        clang = driver.clang_command()
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     flags = ("--target=" + triple, "-O2", "-fno-unroll-loops", "-gdwarf-4", "-gline-tables-only")
