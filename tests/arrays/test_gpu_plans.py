@@ -227,7 +227,7 @@ def test_variances_of_nan(gpu: Any) -> None:
 
 
 @pytest.mark.parametrize(("outer", "count"), [(1, 16_384), (1, 20_481), (3, 6_143), (9, 2_048)])
-def test_a_gpus_threads_take_several(
+def test_gpu_thread_gathers_several_elements(
     gpu: Any, monkeypatch: pytest.MonkeyPatch, outer: int, count: int, rng: np.random.Generator
 ) -> None:
     """Complete and partial blocks, and a block's first out-of-range index in any of its threads."""
@@ -274,7 +274,7 @@ def steps(shape: tuple[int, ...], gone: tuple[int, ...], a: mnb.Array) -> list[s
     return [f"{s.kernel} {s.outputs}" for s in plan or ()]
 
 
-def test_how_reductions_are_cut_for_a_gpu(gpu: Any) -> None:
+def test_plans_of_reductions_for_a_gpu(gpu: Any) -> None:
     gpu(MANY)
     a = mnb.zeros(1)
     for shape, gone, found in [
@@ -314,7 +314,7 @@ def test_reductions(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
                 assert np.array_equal(mnb.argmax(y, axis=axis or 0).read(), x.argmax(axis or 0)), (shape, axis)
 
 
-def test_variances_know_their_means(gpu: Any, rng: np.random.Generator) -> None:
+def test_variances_along_every_axis(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     for shape in ((70_001,), (300, 1500), (700, 33), (3, 500, 40)):
         x = rng.random(shape, np.float32)
@@ -345,7 +345,7 @@ def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> Non
                 assert np.array_equal(part.read(), order)
 
 
-def test_all_keys_alike_and_all_apart(gpu: Any, rng: np.random.Generator) -> None:
+def test_sorting_equal_keys_and_distinct_keys(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     rising = np.arange(9000, dtype=np.uint32)
     for x in (np.full(9000, 7, np.uint32), rng.permutation(rising), rising[::-1]):

@@ -79,7 +79,7 @@ def test_512_by_512_with_16_steps_a_frame_plays_at_30_frames_a_second(notebook: 
     assert notebook.wait(HEAT, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Pause')")
 
 
-def test_it_is_paused_stepped_and_reset_by_keys_and_buttons(notebook: LabNotebook) -> None:
+def test_keys_and_buttons_pause_step_and_reset(notebook: LabNotebook) -> None:
     notebook.page.evaluate(f"{IMAGE.format(HEAT)}.focus()")
     notebook.key(" ")
     notebook.wait(HEAT, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Play')")
@@ -125,7 +125,7 @@ def test_gif_of_the_following_frames_is_saved(notebook: LabNotebook, tmp_path: P
 
 @pytest.mark.parametrize("width", [1400, 800])
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_fits_its_page_in_both_themes(notebook: LabNotebook, theme: str, width: int) -> None:
+def test_animation_fits_its_page_in_both_themes(notebook: LabNotebook, theme: str, width: int) -> None:
     page = notebook.page
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(theme)

@@ -63,7 +63,7 @@ def exported(template: str, theme: str) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_it_fits_and_can_be_read(host: tuple[Page, str], width: int) -> None:
+def test_still_page_fits_and_is_readable(host: tuple[Page, str], width: int) -> None:
     page, name = host
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1200, deviceScaleFactor=1, mobile=False)
     tall = page.evaluate("document.documentElement.scrollHeight")
@@ -79,7 +79,7 @@ def test_it_fits_and_can_be_read(host: tuple[Page, str], width: int) -> None:
     assert faint == set()
 
 
-def test_its_tables_look_alike_everywhere(host: tuple[Page, str]) -> None:
+def test_tables_look_alike_on_every_page(host: tuple[Page, str]) -> None:
     page, _ = host
     style = "(s => e => getComputedStyle(e)[s])"
     heads = page.evaluate(f"[...document.querySelectorAll('.mp th:not(.mp-source)')].map({style}('textAlign'))")

@@ -101,7 +101,7 @@ def test_the_roofline_is_drawn(page: Page) -> None:
 
 
 @pytest.mark.parametrize("name", THEMES)
-def test_all_of_it_is_readable_in_both_themes(page: Page, name: str) -> None:
+def test_timings_are_readable_in_both_themes(page: Page, name: str) -> None:
     page.dress(name)
     worst = page.evaluate(CARD_CONTRASTS)
     assert len(worst) > 20

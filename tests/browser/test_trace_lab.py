@@ -215,7 +215,7 @@ def test_the_tiled_product(page: Page, theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_all_of_it_can_be_read(page: Page, theme: str) -> None:
+def test_stepper_is_readable(page: Page, theme: str) -> None:
     page.dress(theme)
     for cell in (TREE, TILED):
         stepper = Stepper(page, cell)

@@ -487,7 +487,7 @@ def test_outputs_in_the_memory_of_an_input_are_compared() -> None:
     assert not mnb.validate(doubled, a, a, expected=lambda x: 3 * x).ok
 
 
-def test_it_runs_on_copies() -> None:
+def test_validation_runs_on_copies() -> None:
     kernel = mnb.compile(f"{HEAD}kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }}").f
     x = np.zeros(1 << 12, np.float32)
     found = mnb.validate(kernel, x, threadgroup=64)

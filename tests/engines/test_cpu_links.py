@@ -121,7 +121,7 @@ def commands(file: bytes) -> set[int]:
 
 
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
-def test_for_windows(kernel: str) -> None:
+def test_object_files_link_for_windows(kernel: str) -> None:
     """Nothing is missing: the linker there leaves no symbol undefined, and mathematics uses no function of Windows."""
     _, file, _ = made(WINDOWS, kernel)
     assert file[:2] == b"MZ"
@@ -136,7 +136,7 @@ macs_long = pytest.mark.long(unless=lambda triple: triple not in MACS)
 @macs_long
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 @pytest.mark.parametrize("triple", MACS)
-def test_for_a_mac(triple: str, kernel: str) -> None:
+def test_object_files_link_for_a_mac(triple: str, kernel: str) -> None:
     """Apple silicon loads no library without a signature."""
     _, file, _ = made(triple, kernel)
     assert b"_metalnb_groups\0" in file
@@ -155,7 +155,7 @@ def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> No
 @macs_long
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
-def test_in_vector_registers(triple: str, kernel: str) -> None:
+def test_vector_code_links_for_each_target(triple: str, kernel: str) -> None:
     """Barriers are coroutines there: no stack is switched, and no symbol is missing."""
     file = made_in_lanes(triple, kernel)
     assert b"metalnb_groups\0" in file
@@ -164,7 +164,7 @@ def test_in_vector_registers(triple: str, kernel: str) -> None:
 
 @macs_long
 @pytest.mark.parametrize("triple", [WINDOWS, *MACS])
-def test_the_pool_of_threads(triple: str) -> None:
+def test_thread_pool_links_for_each_target(triple: str) -> None:
     file = link(toolchain.compile_runtime("pool", toolchain.flags_for(triple)), triple=triple)
     assert b"metalnb_run" in file
     assert (file[:2] == b"MZ") == (triple == WINDOWS)

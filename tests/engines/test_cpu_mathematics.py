@@ -105,7 +105,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 # This machine's processor remains; for the others only the compiler's choice of instructions differs.
 @pytest.mark.long(every=3)
-def test_floats_of_every_size(processor: str) -> None:
+def test_functions_of_one_float_stay_within_their_bounds(processor: str) -> None:
     """2^18 floats and the edge cases, including sin, cos and tan of the largest."""
     assert processor
     dice = np.random.default_rng(5)
@@ -113,7 +113,7 @@ def test_floats_of_every_size(processor: str) -> None:
     assert not complaints(OWN, results(OWN, x), x)
 
 
-def test_pairs_of_every_size(processor: str) -> None:
+def test_functions_of_two_floats_stay_within_their_bounds(processor: str) -> None:
     """These include what C99 specifies for pow and atan2 at 0, 1, infinities and NaN."""
     assert processor
     x, y = pairs()
@@ -143,7 +143,7 @@ def test_a_remainder_beside_a_multiple_is_exact(processor: str) -> None:
     np.testing.assert_array_equal(np.asarray(mnb.fmod(mnb.asarray(x, device="cpu"), y)), np.fmod(x, y))
 
 
-def test_the_next_float_and_a_scaled_one(processor: str) -> None:
+def test_nextafter_and_ldexp_are_exact(processor: str) -> None:
     """Results are exact or rounded once, also with exponents beyond any float's."""
     assert processor
     x, y = pairs()

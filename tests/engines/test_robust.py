@@ -107,7 +107,7 @@ def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_left_out_reads_zero_and_the_rest_is_done(engine: str) -> None:
+def test_skipped_accesses_read_zero_and_other_threads_finish(engine: str) -> None:
     kernel = mnb.compile("""
 kernel void f(device const float* x, device float* y, constant uint& by, uint i [[thread_position_in_grid]]) {
     if (i < 8) y[i] = x[i + by] + 1;
@@ -248,7 +248,7 @@ def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_arr
     assert "shapes=" not in str(given.value)
 
 
-def test_the_environment_says_what_is_checked() -> None:
+def test_environment_variable_selects_what_is_checked() -> None:
     """Without the variable, cells are checked and the library's kernels are not."""
     ask = """import metalnb as mnb
 from metalnb.library_kernels.launching.programs import compile

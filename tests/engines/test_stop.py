@@ -51,7 +51,7 @@ def test_iteration_limit_ends_the_run_and_names_the_loop(loop: str, engine: str)
 
 @pytest.mark.long(every=4)  # As above: the same check stops each form of loop
 @pytest.mark.parametrize("loop", LOOPS)
-def test_an_interrupt_ends_it(loop: str, engine: str) -> None:
+def test_interrupt_ends_an_endless_loop(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
     dispatch = kernel.prepare(*arguments(), grid=256, threadgroup=64)
     ticket = dispatch.launch()
@@ -78,7 +78,7 @@ def test_dispatches_queued_after_an_endless_one_can_be_interrupted(engine: str) 
     right_again()
 
 
-def test_the_limit_of_a_block(engine: str) -> None:
+def test_timeout_block_limits_its_calls(engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     with mnb.timeout(0.2), pytest.raises(mnb.KernelFault, match=r"stopped after 0\.2 s"):
         kernel(*arguments(), grid=256)
@@ -150,7 +150,7 @@ kernel void f(device float* x, device const uint* ends, uint i [[thread_position
     assert time.monotonic() - start < 20
 
 
-def test_a_limit_asks_for_checks(engine: str) -> None:
+def test_time_limit_turns_checks_on(engine: str) -> None:
     text = HEAD + "x[i] = 1;\n}"
     kernel = mnb.compile(text, engine=engine, checked=False).forever
     with pytest.raises(mnb.LaunchError, match=r"forever: timeout only stops checked kernels.*--unchecked"):

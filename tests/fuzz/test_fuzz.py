@@ -41,7 +41,7 @@ def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.long  # One program of each kind is run by the test above
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", [ARMS, STEPPED, PLANAR])
-def test_other_kinds(first: int) -> None:
+def test_more_random_kernels_of_each_kind(first: int) -> None:
     """Arms that call the same function; reductions by known steps; two dimensions, quads, matrices."""
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
@@ -106,7 +106,7 @@ def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
     assert metal(program, "k") == metal(generate(seed), "k")
 
 
-def test_programs_have_everything() -> None:
+def test_programs_use_every_construct() -> None:
     """In 200 programs of each kind, every kind of statement and expression occurs."""
     text = "".join(metal(generate(seed), "k") for seed in range(200))
     wider = "".join(metal(generate(seed), "k") for seed in range(SYNCHRONIZING, SYNCHRONIZING + 200))

@@ -134,7 +134,7 @@ def test_every_endless_loop_checks_the_stop_flag(loop: str, tmp_path: Path) -> N
     assert not assembled(text, tmp_path)
 
 
-def test_only_what_is_not_proven_costs_anything() -> None:
+def test_only_unproven_accesses_are_checked() -> None:
     """A form has one check for each unproven access; none remains in the compiler's second step."""
     kernel = built(f"{HEAD}if (i < uint(k)) a[i] = b[i] + c[k];\n}}", "f")
     weakest = kernel.checks.analysis.weakest_proof
@@ -168,7 +168,7 @@ def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
+def test_kernel_with_a_mistake_raises_only_its_compile_error() -> None:
     """Its author sees the error, and no warning about unchecked accesses."""
     text = f"{HEAD}a[i] = b[i];\n}}"
     unit = replace(mnb.compile(text, checked=True)["f"].unit, cell=scan(text.replace("b[i]", "nowhere")))
@@ -176,7 +176,7 @@ def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
         compile_checked_ptx(unit, 90)
 
 
-def test_a_checked_kernel_is_given_three_addresses_behind_its_launch() -> None:
+def test_checked_kernel_receives_three_addresses_after_its_launch_record() -> None:
     text = "kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) {}"
     signature = mnb.compile(text).k.unit.signature
     (one,) = split_launches((1, 1, 100), (1, 1, 100), full_size=False)
@@ -191,7 +191,7 @@ def test_a_checked_kernel_is_given_three_addresses_behind_its_launch() -> None:
     assert np.frombuffer(one.place, np.uint32)[15] == 2
 
 
-def test_what_a_matrix_reads_of_threadgroup_memory_is_checked() -> None:
+def test_matrix_loads_from_threadgroup_memory_are_checked() -> None:
     """The instruction that reads eight rows for all lanes together cannot be skipped for one lane."""
     body = """#include <metal_stdlib>
 using namespace metal;

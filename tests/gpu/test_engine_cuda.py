@@ -35,7 +35,7 @@ def engine() -> Any:
         pytest.skip(str(error))
 
 
-def test_it_says_what_is_missing_where_there_is_no_gpu() -> None:
+def test_missing_gpu_is_reported() -> None:
     try:
         engines.named("cuda")
     except mnb.EngineUnavailable as error:
@@ -98,7 +98,7 @@ def test_a_threadgroup_of_more_layers_than_a_block_has(engine: Any) -> None:
     assert np.array_equal(y[256:, 1, 1], 2 * np.arange(44) + 1)
 
 
-def test_a_fault_names_the_kernel_and_says_what_is_lost(engine: Any) -> None:
+def test_fault_names_the_kernel_and_the_lost_arrays(engine: Any) -> None:
     text = f"{HEAD}kernel void wild(device float* x, constant ulong& far) {{ x[far] = 1; }}"
     script = f"""
 import numpy as np, metalnb as mnb
@@ -112,7 +112,7 @@ except mnb.KernelFault as error:
     assert "the arrays on it are lost" in done.stdout
 
 
-def test_one_cell_is_the_same_on_every_engine() -> None:
+def test_cell_gives_the_same_result_on_every_engine() -> None:
     text = f"""{HEAD}kernel void k(device const float* x, device float* y, uint i [[thread_position_in_grid]],
                                      uint t [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {{
         threadgroup float tile[64];
@@ -192,7 +192,7 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
 
 
 @pytest.mark.parametrize("where", ["launch", "cuEventSynchronize"])
-def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
+def test_driver_error_names_the_kernel(
     driver: Any, monkeypatch: Any, where: str
 ) -> None:
     monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
@@ -244,7 +244,7 @@ def test_ticket_waits_copies_back_and_reports_its_time(driver: Any, monkeypatch:
     assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
 
 
-def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkeypatch: Any) -> None:
+def test_launch_arguments_are_laid_out_as_in_the_drivers_c_interface(driver: Any, monkeypatch: Any) -> None:
     """The arguments of a launch are laid out as in the driver's C interface."""
     seen: list[Any] = []
 
@@ -307,7 +307,7 @@ def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypat
     assert len(program.records) == 2
 
 
-def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monkeypatch: Any) -> None:
+def test_nominal_rates_are_computed_from_the_drivers_attributes(driver: Any, monkeypatch: Any) -> None:
     """An H100 SXM: 3.35 TB/s and 67 TFLOP/s in NVIDIA's data sheet."""
     about = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in (
         "COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "MEMORY_CLOCK_RATE",

@@ -159,7 +159,7 @@ def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -
 
 
 @pytest.mark.long  # Seconds in the assembler; arrays/test_gpu_plans.py runs the same plans
-def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine: Any) -> None:
+def test_reductions_of_long_rows_and_columns_keep_full_occupancy(ptx_engine: Any) -> None:
     """Reductions need all of a processor's threads to hide memory latency, so each thread may use few registers."""
     ptx_engine.seen.clear()
     mnb.use("ptx")
@@ -198,7 +198,7 @@ def test_the_notebooks_kernels_are_assembled_and_spill_nothing() -> None:
 
 
 @pytest.mark.parametrize(("op", "kind"), [("left", "long"), ("left", "ulong"), ("right", "ulong")])
-def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
+def test_shift_amount_is_not_masked(op: str, kind: str) -> None:
     """The instruction takes 32 bits, and clang's back end drops a comparison that the text has."""
     text = f"""#include <metalnb/integers.h>
         kernel void k(device {kind}* x, device const {kind}* y) {{ x[0] = shifted_{op}(x[0], y[0]); }}"""

@@ -45,7 +45,7 @@ def test_numbers_spaced_by_powers() -> None:
 
 
 @pytest.mark.long  # Ten seconds of ops with their own tests; NumPy's protocol is tested with arrays
-def test_numpys_names_are_answered() -> None:
+def test_numpy_functions_dispatch_to_our_ops() -> None:
     x, host = mnb.asarray([3.0, 1.0, math.nan, 2.0]), np.array([3, 1, math.nan, 2], np.float32)
     for name in ("nansum", "nanmax", "nanmin", "nancumsum", "nanargmax", "argwhere", "flatnonzero", "isnan"):
         same(getattr(np, name)(x), getattr(np, name)(host))

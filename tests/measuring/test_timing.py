@@ -73,7 +73,7 @@ def arrays(n: int = 4096) -> tuple[np.ndarray, np.ndarray]:
 # ---- The record ------------------------------------------------------------------------------------------------------
 
 
-def test_the_figures_are_made_of_the_times() -> None:
+def test_figures_are_computed_from_the_times() -> None:
     assert (GIVEN.median, GIVEN.best) == (3e-3, 1e-3)
     assert (GIVEN.p20, GIVEN.p80) == pytest.approx((1.8e-3, 4.2e-3))
     assert GIVEN.spread == pytest.approx(0.8)
@@ -93,7 +93,7 @@ def test_quantiles_match_numpy(rng: np.random.Generator) -> None:
         assert {type(part) for part in parts} == {float}  # JSON has no NumPy scalars
 
 
-def test_a_timing_goes_through_json() -> None:
+def test_timing_is_equal_after_json() -> None:
     assert mnb.Timing.from_json(json.loads(json.dumps(GIVEN.to_json()))) == GIVEN
     with pytest.raises((KeyError, TypeError)):
         mnb.Timing.from_json({"kernel": "k"})
@@ -243,7 +243,7 @@ def test_arrays_of_the_engine_are_timed_to_the_end_of_their_dispatches(program: 
     assert (traffic.kernel, traffic.bytes, traffic.clock) == ("add", 12 * x.size, "wall")
 
 
-def test_cold_means_after_a_flush(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cold_times_follow_a_flush(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     monkeypatch.setattr(sampling, "_flusher", lambda engine: lambda: done.append("flush"))
     monkeypatch.setattr(sampling.DispatchJob, "run", lambda job, count: done.append(f"run {count}") or len(done))
@@ -391,13 +391,13 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
         ({"bytes": None, "flops": None}, "unknown", ""),
     ],
 )
-def test_the_verdict(changes: dict[str, Any], bound: str, said: str) -> None:
+def test_bottleneck_is_named_with_its_reason(changes: dict[str, Any], bound: str, said: str) -> None:
     found = bottleneck(replace(GIVEN, **changes))
     assert found.bound == bound
     assert said in found.sentence
 
 
-def test_the_text_and_the_card_say_the_same() -> None:
+def test_text_and_card_have_the_same_figures() -> None:
     text, html = repr(GIVEN), GIVEN._repr_html_()
     root = ET.fromstring(html)  # noqa: S314  (made here)
     words = " ".join("".join(root.itertext()).split())
@@ -419,7 +419,7 @@ def test_a_bar_ends_at_the_limit() -> None:
     assert "metalnb-bar" not in replace(GIVEN, bytes=None)._repr_html_().split("</style>")[1]
 
 
-def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_machine_and_unsteady_times_are_warned_of(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.timing.measure import _warnings
 
     found = replace(mnb.limits(), others=0.0, spread=0.0)
@@ -515,7 +515,7 @@ def test_numbers_are_written_in_three_digits(said: str, expected: str) -> None:
     assert said == expected
 
 
-def test_the_times_are_drawn() -> None:
+def test_plot_draws_each_time() -> None:
     ax = GIVEN.plot()
     assert ax.get_title() == "k"
     assert ax.get_xlabel() == "ms per dispatch, device clock"

@@ -566,7 +566,7 @@ def test_memory_sizes_beyond_metals_limit(engine: MetalEngine, monkeypatch: pyte
         engine.alloc(64)
 
 
-def test_memory_of_no_bytes_is_memory(engine: MetalEngine) -> None:
+def test_allocation_of_zero_bytes_is_valid(engine: MetalEngine) -> None:
     memory = engine.alloc(0)
     assert (memory.nbytes, memory.buffer.length()) == (0, 1)
 
@@ -574,7 +574,7 @@ def test_memory_of_no_bytes_is_memory(engine: MetalEngine) -> None:
 # ---- Time and faults -------------------------------------------------------------------------------------------------
 
 
-def test_time_is_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elapsed_time_is_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     times = itertools.count(1)
     add = metal(ADD).add
     x = mnb.ones(5, dtype="float32", device="metal")
@@ -627,7 +627,7 @@ def test_unknown_error_is_reported_by_number(engine: MetalEngine) -> None:
         metal(ADD).add(x, x, 1)
 
 
-def test_a_fault_among_timed_runs(engine: MetalEngine) -> None:
+def test_fault_in_a_timed_run_is_raised(engine: MetalEngine) -> None:
     bound = metal(ADD).add.prepare(np.zeros(5, np.float32), np.zeros(5, np.float32), 1)
     engine._commands._queue.fails.append(3)
     with pytest.raises(mnb.KernelFault, match="PageFault"):
@@ -657,7 +657,7 @@ def test_a_recording_ends_where_its_block_fails(tmp_path: Path) -> None:
         pass
 
 
-def test_why_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_recordings_state_their_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = tmp_path / "f.gputrace"
     with pytest.raises(mnb.ArgumentError, match="engine 'cpu' makes no recordings"), mnb.capture(engine="cpu"):
         pass
@@ -698,7 +698,7 @@ def test_the_card_tells_the_most_threads_once_they_are_known(monkeypatch: pytest
 # ---- Opening ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_it_says_of_itself(engine: MetalEngine) -> None:
+def test_capabilities_are_those_of_the_device(engine: MetalEngine) -> None:
     caps = engine.caps
     assert (caps.device, caps.clock, caps.msl) == ("Apple M0 (double)", "device", (3, 2))
     assert caps.precise
@@ -713,7 +713,7 @@ def test_the_second_device() -> None:
         metal_package.open_engine(2, module=metal_double)
 
 
-def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_metal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("METALNB_METAL", raising=False)
     for system in ("Linux", "Darwin"):  # where PyObjC is not installed
         monkeypatch.setattr("platform.system", lambda system=system: system)

@@ -49,7 +49,7 @@ def kernel(dev: object, body: str, arguments: str = "device uint* out [[buffer(0
 # ---- Devices ---------------------------------------------------------------------------------------------------------
 
 
-def test_devices() -> None:
+def test_devices_have_name_memory_and_rate() -> None:
     devices = mc.get_devices()
     first = devices[0]
     assert isinstance(devices, tuple)
@@ -73,7 +73,7 @@ def test_invalid_device_index_is_refused() -> None:
     assert str(mc.Device(index=99)) == str(mc.Device())  # keywords are ignored
 
 
-def test_what_an_object_is_called(dev: object) -> None:
+def test_objects_have_metalcomputes_names(dev: object) -> None:
     program = dev.kernel(SIN)
     function = program.function("test")
     handle = function(1, dev.buffer(4), dev.buffer(4))
@@ -130,7 +130,7 @@ def test_non_buffers_are_refused(dev: object, given: object) -> None:
 
 
 @pytest.mark.parametrize("given", [0, -1, 1 << 60, 1 << 70, b""])
-def test_a_buffer_that_cannot_be(dev: object, given: object) -> None:
+def test_impossible_buffer_size_is_refused(dev: object, given: object) -> None:
     with pytest.raises(mc.error, match=r"^Could not make buffer$"):
         dev.buffer(given)
 
@@ -204,7 +204,7 @@ def test_a_handle_keeps_its_buffers(dev: object) -> None:
     assert (np.frombuffer(out, np.uint32) == np.arange(1 << 20)).all()
 
 
-def test_handles_that_are_still_there_at_the_end() -> None:
+def test_process_exits_with_handles_alive() -> None:
     text = """
 import atexit, builtins
 def late():  # after metalcompute has waited for all that it knew; what builtins hold goes when no module is left
@@ -221,7 +221,7 @@ print("started", flush=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "started\n", "")
 
 
-def test_from_several_threads(dev: object) -> None:
+def test_several_python_threads_may_run_one_kernel(dev: object) -> None:
     step = kernel(dev, "out[id] = id * 2;")
     wrong = []
 
@@ -268,18 +268,18 @@ def over_dispatch(dev: object, count: float, limit: int) -> tuple[int, list[int]
         (256, 300.9, 256, 2),
     ],
 )
-def test_over_dispatch(dev: object, limit: int, count: float, size: int, groups: int) -> None:
+def test_kernel_runs_more_threads_than_the_count(dev: object, limit: int, count: float, size: int, groups: int) -> None:
     assert over_dispatch(dev, count, limit) == (size * groups, [size, groups, 32])
 
 
 @only_double  # a GPU may allow fewer where a kernel needs many registers
 @pytest.mark.parametrize(("count", "groups"), [(1, 1), (1024, 1), (1025, 2), (5000, 5)])
-def test_over_dispatch_of_a_kernel_that_sets_no_limit(dev: object, count: int, groups: int) -> None:
+def test_kernel_without_a_limit_runs_threadgroups_of_1024(dev: object, count: int, groups: int) -> None:
     assert over_dispatch(dev, count, 0) == (1024 * groups, [1024, groups, 32])
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_no_threads(dev: object, count: int) -> None:
+def test_count_of_zero_runs_no_threads(dev: object, count: int) -> None:
     assert over_dispatch(dev, count, 64) == (0, [0, 0, 0])
 
 
@@ -378,7 +378,7 @@ def simple() -> object:
     mc.release()
 
 
-def test_the_functions(simple: ModuleType) -> None:
+def test_module_functions_compile_and_run(simple: ModuleType) -> None:
     simple.init()
     simple.compile(SIN, "test")
     given, out = array("f", [0, 1, 2]), array("f", [0, 0, 0])

@@ -646,7 +646,7 @@ class _Broken:
         return Device()
 
 
-def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_pipeline_is_reported(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Metalcompute creates it in every call, and reports a failure with the wrong error code."""
 
     class Refusing:
@@ -707,14 +707,14 @@ def test_a_kernel_is_pickled_with_its_engine() -> None:
     assert x.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_what_the_engine_can_do(metal_engine: MetalcomputeEngine) -> None:
+def test_capabilities_are_those_of_metalcompute(metal_engine: MetalcomputeEngine) -> None:
     caps = metal_engine.caps
     assert (caps.msl, caps.clock, caps.threadgroup_memory) == ((2, 3), "wall", 32768)
     assert caps.versions["metalcompute"].startswith("0.2.")
     assert caps.device
 
 
-def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_metal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("METALNB_METALCOMPUTE", raising=False)
     monkeypatch.setattr("platform.system", lambda: "Linux")
     with pytest.raises(mnb.EngineUnavailable) as caught:

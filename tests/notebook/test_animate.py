@@ -106,7 +106,7 @@ def test_frames_are_the_kernel_on_its_own_results(program: mnb.Program, start: A
     assert stepped(live).frames == 1
 
 
-def test_arrays_of_ours_are_a_state_too(program: mnb.Program, start: Any) -> None:
+def test_metalnb_arrays_can_be_the_state(program: mnb.Program, start: Any) -> None:
     live = stepped(mnb.animate(program.heat, mnb.array(start), alpha=0.2), 2)
     expected = program.heat(program.heat(start, alpha=0.2), alpha=0.2)
     np.testing.assert_array_equal(live.array("a"), expected)
@@ -159,7 +159,7 @@ def comes_to(live: Animation, frames: int) -> None:
     assert live.frames == frames
 
 
-def test_it_plays_no_faster_than_the_rate_that_was_asked_for_and_pauses(program: mnb.Program, start: Any) -> None:
+def test_animation_keeps_to_its_frame_rate_and_pauses(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=20)
     began = time.monotonic()
     live.play()
@@ -189,7 +189,7 @@ def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mn
         live.pause()
 
 
-def test_a_cell_that_is_run_again_stops_what_it_showed(
+def test_cell_run_again_stops_its_earlier_animation(
     program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("metalnb.widgets.live._cell_id", lambda: "the cell")
@@ -201,7 +201,7 @@ def test_a_cell_that_is_run_again_stops_what_it_showed(
     assert first.wait(300)
 
 
-def test_a_fault_is_shown_and_ends_it(program: mnb.Program, start: Any) -> None:
+def test_fault_is_shown_and_ends_the_animation(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.beyond, start, far=0, swap=("a", "b"), ranges={"far": (0, 1 << 30)})
     _ = live.widget
     live.play()
@@ -379,7 +379,7 @@ def test_ffmpeg_is_given_the_frames_of_an_mp4(
     assert "yuv420p" in said
 
 
-def test_without_ffmpeg_the_cure_is_named(
+def test_missing_ffmpeg_names_the_fix(
     program: mnb.Program, start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -387,7 +387,7 @@ def test_without_ffmpeg_the_cure_is_named(
         mnb.animate(program.heat, start, alpha=0.2).save(tmp_path / "heat.mp4")
 
 
-def test_the_button_records_what_comes_for_the_page(
+def test_record_button_saves_the_following_frames(
     program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=2)

@@ -325,7 +325,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_shown_is_refused(program: mnb.Program, case: str) -> None:
+def test_values_that_are_no_picture_are_refused(program: mnb.Program, case: str) -> None:
     attempt, message = REFUSED[case]
     with pytest.raises(mnb.MetalnbError, match=message):
         attempt(program)
@@ -452,7 +452,7 @@ def test_ipywidgets_knows_every_control(board: Dashboard) -> None:
 # --- ends ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_cell_that_is_run_again_ends_what_it_showed_before(
+def test_cell_run_again_closes_its_earlier_widget(
     program: mnb.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Shell:
