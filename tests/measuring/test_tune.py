@@ -95,7 +95,6 @@ def test_best_configuration_does_the_least_work(program: mnb.Program, forgotten:
     assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
 
 
-
 def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
     text = """kernel void scale(device const float* x, device float* y, constant float& a,
