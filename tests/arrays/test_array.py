@@ -40,7 +40,7 @@ def program() -> Any:
     return mnb.compile(SAXPY)
 
 
-def made(*shape: int, dtype: str = "float32") -> tuple[mnb.Array, np.ndarray[Any, Any]]:
+def array_and_host(*shape: int, dtype: str = "float32") -> tuple[mnb.Array, np.ndarray[Any, Any]]:
     """Return an array and NumPy's with the same elements, each with its own memory."""
     host = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     return mnb.array(host), host
@@ -64,7 +64,7 @@ def test_repr_matches_numpy(host: Any) -> None:
 
 
 def test_attributes_match_numpy() -> None:
-    x, host = made(2, 3, 4)
+    x, host = array_and_host(2, 3, 4)
     for name in ("shape", "strides", "dtype", "ndim", "size", "itemsize", "nbytes"):
         assert getattr(x, name) == getattr(host, name), name
     view, seen = x[:, ::-1, 1], host[:, ::-1, 1]
@@ -91,7 +91,7 @@ def test_one_element_converts_to_a_python_number() -> None:
 
 
 def test_array_is_a_sequence_of_its_rows() -> None:
-    x, host = made(3, 2)
+    x, host = array_and_host(3, 2)
     assert len(x) == 3
     assert [row.tolist() for row in x] == host.tolist()
     assert 5 in x
@@ -115,7 +115,7 @@ def test_copy_has_its_own_memory(again: Any, dtype: str) -> None:
 
 
 def test_methods_match_numpy() -> None:
-    x, host = made(3, 4)
+    x, host = array_and_host(3, 4)
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("sum", (0,), {}), ("mean", (), {"axis": 1, "keepdims": True}), ("std", (), {"ddof": 1}), ("argmax", (1,), {}),
         ("cumsum", (1,), {}), ("reshape", (2, -1), {}), ("reshape", ((6, 2),), {}), ("transpose", (), {}),

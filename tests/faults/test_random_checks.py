@@ -91,12 +91,12 @@ class Addresses(Interpreter):
     def _constant(self, kind: IRType, text: str) -> Any:
         return super()._constant(kind, "0" if text in {"undef", "poison"} and kind.kind == "integer" else text)
 
-    def _each(self, made: IRInstruction, of: Callable[..., Any]) -> Any:
+    def _each(self, inst: IRInstruction, of: Callable[..., Any]) -> Any:
         def plain(value: Any) -> Any:
-            wide = made.opcode in {"sub", "add", "icmp"} and made.operands[0].type.bits == 64
+            wide = inst.opcode in {"sub", "add", "icmp"} and inst.operands[0].type.bits == 64
             return _address(value) if isinstance(value, Pointer) and wide else value
 
-        return super()._each(made, lambda *given: of(*map(plain, given)))
+        return super()._each(inst, lambda *given: of(*map(plain, given)))
 
     def _called(self, i: IRInstruction) -> Any:
         if i.word == "metalnb_every":
@@ -156,13 +156,13 @@ class Case:
     def inside(self, memory: Mapping[str, bytearray]) -> Callable[[IRInstruction, Mapping[str, Any]], None]:
         """Return a callback that verifies that no access leaves its memory."""
 
-        def see(made: IRInstruction, values: Mapping[str, Any]) -> None:
-            if made.opcode in {"load", "store"} and made.pointer.text in values:
-                pointer = values[made.pointer.text]
-                kind = made.type if made.opcode == "load" else made.operands[0].type
+        def see(inst: IRInstruction, values: Mapping[str, Any]) -> None:
+            if inst.opcode in {"load", "store"} and inst.pointer.text in values:
+                pointer = values[inst.pointer.text]
+                kind = inst.type if inst.opcode == "load" else inst.operands[0].type
                 if pointer.root in memory:
                     size = self.module.layout.size(kind)
-                    assert 0 <= pointer.at <= len(memory[pointer.root]) - size, (made.text, pointer)
+                    assert 0 <= pointer.at <= len(memory[pointer.root]) - size, (inst.text, pointer)
 
         return see
 

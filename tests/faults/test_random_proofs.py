@@ -52,40 +52,40 @@ class Checked:
         self.known: dict[tuple[Any, str], Interval | None] = {}
         self.checked = 0
 
-    def see(self, made: IRInstruction, values: Mapping[str, Any]) -> None:
+    def see(self, inst: IRInstruction, values: Mapping[str, Any]) -> None:
         """Compare an instruction's operands with their proven ranges."""
-        for operand in made.operands:
+        for operand in inst.operands:
             value = values.get(operand.text)
             parts = value if isinstance(value, list) else [value]
             for scalar, one in zip(self.analysis.roots.values.components(operand), parts, strict=False):
                 if isinstance(one, int) and not isinstance(value, Pointer) and scalar.integer:
-                    self.hold(scalar, made.block, one, made)
-        access = self.right.get(id(made))
+                    self.hold(scalar, inst.block, one, inst)
+        access = self.right.get(id(inst))
         if access is not None:
             pointer = values[access.pointer] if access.pointer in values else Pointer(access.pointer, 0)
             size = self.size(pointer.root)
-            assert 0 <= pointer.at <= size - access.size, (made.text, pointer, size)
-        assert made.block in self.ranges.reachable, made.text
-        self.count(made)
+            assert 0 <= pointer.at <= size - access.size, (inst.text, pointer, size)
+        assert inst.block in self.ranges.reachable, inst.text
+        self.count(inst)
 
-    def hold(self, scalar: Any, label: str, value: int, made: IRInstruction) -> None:
+    def hold(self, scalar: Any, label: str, value: int, inst: IRInstruction) -> None:
         key = scalar, label
         if key not in self.known:
             self.known[key] = self.ranges.of(scalar, label)
         found = self.known[key]
         if found is not None:
             self.checked += 1
-            assert (value - found.low) % (1 << scalar.bits) <= found.high - found.low, (made.text, scalar, value, found)
+            assert (value - found.low) % (1 << scalar.bits) <= found.high - found.low, (inst.text, scalar, value, found)
 
-    def count(self, made: IRInstruction) -> None:
+    def count(self, inst: IRInstruction) -> None:
         """Count a loop's iterations at the end of each block that branches to its header."""
         flow = self.analysis.flow
-        if made is flow.blocks[made.block][0]:
-            if made.block in flow.loops:
-                self.times[made.block] += 1
-                assert self.times[made.block] <= self.most[made.block], (made.block, self.most[made.block])
+        if inst is flow.blocks[inst.block][0]:
+            if inst.block in flow.loops:
+                self.times[inst.block] += 1
+                assert self.times[inst.block] <= self.most[inst.block], (inst.block, self.most[inst.block])
             for header, loop in flow.loops.items():
-                if made.block not in loop.body:
+                if inst.block not in loop.body:
                     self.times[header] = 0
 
     def size(self, root: str) -> int:
@@ -104,13 +104,13 @@ class Checked:
             if root is not None:
                 memory[f"@{name}"] = bytearray(table) if table else bytearray(root.size)
                 self.slots[f"@{name}"] = root.size
-        for made in self.analysis.roots.function:
-            root = self.analysis.roots.root(made.result) if made.result else None
-            if made.opcode == "call" and made.word == "metalnb_storage" and root:
-                slot = made.operands[0].text
+        for inst in self.analysis.roots.function:
+            root = self.analysis.roots.root(inst.result) if inst.result else None
+            if inst.opcode == "call" and inst.word == "metalnb_storage" and root:
+                slot = inst.operands[0].text
                 memory[slot], self.slots[slot] = bytearray(random_memory(rng, root.size)), root.size
-            elif made.opcode == "alloca" and root:
-                self.slots[made.result] = root.size
+            elif inst.opcode == "alloca" and root:
+                self.slots[inst.result] = root.size
         for _ in range(THREADS):
             stands, region = random_position(rng, self.facts)
             function = self.analysis.roots.function

@@ -100,7 +100,7 @@ def test_a_buffer_is_shared_memory(dev: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "data",
     [
         array("f", [1, 2, 3]),
         bytes(range(12)),
@@ -109,30 +109,30 @@ def test_a_buffer_is_shared_memory(dev: object) -> None:
     ],
     ids=["array", "bytes", "memoryview", "ndarray"],
 )  # fmt: skip
-def test_a_buffer_with_a_copy_of_another(dev: object, given: object) -> None:
-    buffer = dev.buffer(given)
-    wanted = memoryview(given).tobytes()
+def test_a_buffer_with_a_copy_of_another(dev: object, data: object) -> None:
+    buffer = dev.buffer(data)
+    wanted = memoryview(data).tobytes()
     assert bytes(buffer) == wanted
     memoryview(buffer)[0] ^= 255
-    assert memoryview(given).tobytes() == wanted
+    assert memoryview(data).tobytes() == wanted
 
 
-@pytest.mark.parametrize(("given", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
-def test_buffer_sizes_are_accepted_as_int_accepts_them(dev: object, given: object, nbytes: int) -> None:
+@pytest.mark.parametrize(("data", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
+def test_buffer_sizes_are_accepted_as_int_accepts_them(dev: object, data: object, nbytes: int) -> None:
     """Anything that int() accepts, except NumPy's scalars: their buffer protocol takes precedence."""
-    assert memoryview(dev.buffer(given)).nbytes == nbytes
+    assert memoryview(dev.buffer(data)).nbytes == nbytes
 
 
-@pytest.mark.parametrize("given", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
-def test_non_buffers_are_refused(dev: object, given: object) -> None:
+@pytest.mark.parametrize("data", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
+def test_non_buffers_are_refused(dev: object, data: object) -> None:
     with pytest.raises(mc.error, match=r"^Unsupported input format$"):
-        dev.buffer(given)
+        dev.buffer(data)
 
 
-@pytest.mark.parametrize("given", [0, -1, 1 << 60, 1 << 70, b""])
-def test_impossible_buffer_size_is_refused(dev: object, given: object) -> None:
+@pytest.mark.parametrize("data", [0, -1, 1 << 60, 1 << 70, b""])
+def test_impossible_buffer_size_is_refused(dev: object, data: object) -> None:
     with pytest.raises(mc.error, match=r"^Could not make buffer$"):
-        dev.buffer(given)
+        dev.buffer(data)
 
 
 def test_a_buffer_has_the_buffer_protocol_and_nothing_else(dev: object) -> None:
@@ -153,24 +153,24 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(dev: object) -> None:
 
 def test_compile_run_and_read_back(dev: object) -> None:
     count = 1_234_567
-    given = dev.buffer(count * 4)
-    memoryview(given).cast("f")[:] = array("f", range(count))
+    data = dev.buffer(count * 4)
+    memoryview(data).cast("f")[:] = array("f", range(count))
     out = dev.buffer(count * 4)
-    dev.kernel(SIN).function("test")(count, given, out)
+    dev.kernel(SIN).function("test")(count, data, out)
     wanted = np.sin(np.arange(count, dtype=np.float32).astype(np.float64)) + 10
     assert np.abs(np.frombuffer(out, np.float32) - wanted).max() < 1e-3
 
 
 def test_a_plain_buffer_is_copied_in_and_never_out(dev: object) -> None:
-    given = array("f", [1, 2, 3])
+    data = array("f", [1, 2, 3])
     lost = array("f", [0, 0, 0])
     out = dev.buffer(12)
     sine = dev.kernel(SIN).function("test")
-    handle = sine(3, given, out)
-    given[0] = 100
+    handle = sine(3, data, out)
+    data[0] = 100
     del handle
     assert memoryview(out).cast("f").tolist() == pytest.approx([math.sin(x) + 10 for x in (1, 2, 3)], abs=1e-4)
-    sine(3, given, lost)
+    sine(3, data, lost)
     assert lost.tolist() == [0, 0, 0]
 
 
@@ -324,11 +324,11 @@ def test_an_unknown_function(dev: object) -> None:
 
 def test_a_missing_count_and_missing_buffers(dev: object) -> None:
     sine = dev.kernel(SIN).function("test")
-    given, out = array("f", [1]), dev.buffer(4)
-    for wrong in ((given, out), (out, given), (None, out), ("1", out)):
+    data, out = array("f", [1]), dev.buffer(4)
+    for wrong in ((data, out), (out, data), (None, out), ("1", out)):
         with pytest.raises(mc.error, match=r"^First argument should be an integer kernel count$"):
             sine(*wrong)
-    for wrong in ((), (1,), (given,)):
+    for wrong in ((), (1,), (data,)):
         with pytest.raises(mc.error, match=r"^Buffer not found$"):
             sine(*wrong)
     with pytest.raises(mc.error, match=r"^Unsupported input format$"):
@@ -338,9 +338,9 @@ def test_a_missing_count_and_missing_buffers(dev: object) -> None:
 
 
 def test_arguments_of_other_types(dev: object) -> None:
-    for wrong, given in ((dev.kernel, (5,)), (dev.kernel(SIN).function, (5,)), (dev.buffer, ()), (dev.kernel, ())):
+    for wrong, data in ((dev.kernel, (5,)), (dev.kernel(SIN).function, (5,)), (dev.buffer, ()), (dev.kernel, ())):
         with pytest.raises(TypeError):
-            wrong(*given)
+            wrong(*data)
     with pytest.raises(ValueError, match="embedded null character"):
         dev.kernel("kernel\0")
 
@@ -381,8 +381,8 @@ def simple() -> object:
 def test_module_functions_compile_and_run(simple: ModuleType) -> None:
     simple.init()
     simple.compile(SIN, "test")
-    given, out = array("f", [0, 1, 2]), array("f", [0, 0, 0])
-    assert simple.run(given, out, 3) is None
+    data, out = array("f", [0, 1, 2]), array("f", [0, 0, 0])
+    assert simple.run(data, out, 3) is None
     assert out.tolist() == pytest.approx([math.sin(x) + 10 for x in (0, 1, 2)], abs=1e-4)
     simple.rerun(3)
     image = np.zeros((4, 4), np.uint8)

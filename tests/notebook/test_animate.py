@@ -79,7 +79,7 @@ def stepped(live: Animation, frames: int = 1) -> Animation:
     return live
 
 
-def told(live: Any, did: str, **how: Any) -> None:
+def send_event(live: Any, did: str, **how: Any) -> None:
     """Send the event that the page sends when a user acts on it."""
     live._events._on_message(live._events, {"event": did, **how}, [])
     live.wait(300)
@@ -290,7 +290,7 @@ def test_strokes_are_separate_and_clipped_at_the_edge(program: mnb.Program) -> N
     live = mnb.animate(program.life, np.zeros((32, 32), np.uint8), swap=("now", "next"), brush=9.6)
     _ = live.widget
     live._frames.brush.radius = 0.5
-    told(live, "draw", points=[[-0.5, 0.1], [0.1, 0.1], None, [0.9, 0.9], [1.5, 0.9]], rub=False)
+    send_event(live, "draw", points=[[-0.5, 0.1], [0.1, 0.1], None, [0.9, 0.9], [1.5, 0.9]], rub=False)
     array = live.array("now")
     rows, columns = np.nonzero(array)
     assert set(rows.tolist()) == {3, 28}
@@ -394,7 +394,7 @@ def test_record_button_saves_the_following_frames(
     _ = live.widget
     sent = []
     monkeypatch.setattr(live._events, "send", lambda content, buffers: sent.append((content, buffers)))
-    told(live, "record")
+    send_event(live, "record")
     assert live._recorder.wait(300)
     ((content, (data,)),) = sent
     assert content == {"save": "heat.gif"}
