@@ -303,8 +303,10 @@ def test_a_drawing_while_it_plays_is_in_the_next_frame(program: mnb.Program, sta
     live.play()
     try:
         live.draw((0.5, 0.5))
-        while live.array("a").max() == 0:
+        end = time.monotonic() + 300
+        while live.array("a").max() == 0 and time.monotonic() < end:
             time.sleep(0.01)
+        assert live.array("a").max() > 0
     finally:
         live.pause()
 
