@@ -227,7 +227,7 @@ def test_nothing_given_is_changed_and_arrays_are_waited_for(program: mnb.Program
 
 
 @pytest.mark.parametrize("n", [300_000, 1_000_000])
-def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
+def test_log_size_changes_only_the_log(program: mnb.Program, n: int) -> None:
     right = mnb.validate(program.copied, np.zeros(n, np.float32), seconds=100)
     assert (right.ok, right.unwritten, right.left_out) == (True, {}, 0)
     assert (right.count("x", written=False), right.count("o", written=True)) == (n, n)
@@ -242,7 +242,7 @@ def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
     assert (note.kind, note.index, note.count) == ("missing write", n - 1, 1)
 
 
-def test_skipped_work_is_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_checks_are_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validated_run, "_MAX_ACCESSES", 1 << 16)
     n = 1 << 18
     seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
@@ -361,7 +361,7 @@ def test_the_examples_of_the_documentation() -> None:
         assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]
 
 
-def test_it_can_be_interrupted_and_does_not_take_longer_than_it_may(program: mnb.Program) -> None:
+def test_validation_can_be_interrupted_and_keeps_its_time_limit(program: mnb.Program) -> None:
     kernel = mnb.compile("""
 kernel void slow(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {
     float s = 0;

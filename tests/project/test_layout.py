@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_imports import ROOT, modules
+from package_modules import ROOT, modules
 
 MODULES = modules(ROOT / "metalnb")
 PACKAGES = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")

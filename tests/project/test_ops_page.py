@@ -20,7 +20,7 @@ ADDING = PAGE.parent / "adding-an-op.md"
 TESTED = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/library/test_library.py", "-k")
 
 
-def test_the_page_is_what_the_table_makes() -> None:
+def test_committed_page_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == page(), "update it: make docs"
 
 
@@ -90,7 +90,7 @@ def test_a_wrong_row_fails_its_tests(copy: Path) -> None:
         rows.write_text(right, encoding="utf-8")
 
 
-def test_what_the_page_says_of_notebooks_works() -> None:
+def test_notebook_example_of_the_page_works() -> None:
     call = re.search(r"mnb\.elementwise\(\"(.+)\"\)", ADDING.read_text("utf-8"))
     assert call
     assert mnb.elementwise(call[1])(mnb.asarray([0.0])).tolist() == pytest.approx([0], abs=1e-6)
