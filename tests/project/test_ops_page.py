@@ -79,6 +79,7 @@ def test_an_op_is_added_with_one_line(copy: Path) -> None:
     assert said.startswith("[ 0.       99.306854] log(cosh(x)).\n\nParameters\n")
 
 
+@pytest.mark.long  # The test above runs a new row's tests; test_library.py compares ops with references
 def test_a_wrong_row_fails_its_tests(copy: Path) -> None:
     rows = copy / "metalnb" / "library_kernels" / "elementwise" / "unary.py"
     right = rows.read_text("utf-8")
