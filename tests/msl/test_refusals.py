@@ -63,7 +63,7 @@ REFUSED = (
     ("thread_local", "§thread_local int x;\n{ }",
      "'thread_local' is not supported in Metal",
      "a variable in a function is its thread's own already (MSL 1.5.4)"),
-    ("register", "{ §register int x = 0; y[i] = x; }", "'register' is not supported in Metal", "drop it (MSL 1.5.4)"),
+    ("register", "{ §register int x = 0; y[i] = x; }", "'register' is not supported in Metal", "remove 'register' (MSL 1.5.4)"),
     ("asm", '{ §asm("nop"); }', "asm is not supported", "MSL has no assembly: use the standard library's functions"),
     ("a variable number of arguments", "void §f(int n, ...) { }\n{ }",
      "a function cannot take a variable number of arguments",

@@ -24,7 +24,7 @@ from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
 from ..text.instantiations import explicit_instantiations, restated_head, template_id, text_of_range
 from ..text.scanned_cell import Cell, Instantiation
-from .function_heads.parted_members import parted_names
+from .function_heads.space_overloads import overloaded_names
 from .input_declarations import scope_inputs
 from .passes import PASSES
 
@@ -76,7 +76,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         refusals,
         notes,
         derived_constants(text),
-        parted_names(text),
+        overloaded_names(text),
         tuple(scope_inputs(text.program)),
     )
 

@@ -67,7 +67,7 @@ class Cell:
         Warnings about what was removed.
     derived : mapping of str to str
         The initialisers of its constants at file scope, if it has function constants.
-    parted : frozenset of str
+    overloaded : frozenset of str
         The names of members that a class has for const objects in both device and constant memory.
     scope_inputs : tuple of ScopeInput
         The inputs that it declares at program scope.
@@ -84,7 +84,7 @@ class Cell:
     refused: Mapping[str, Diagnostic] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
     derived: Mapping[str, str] = field(default_factory=dict)
-    parted: frozenset[str] = frozenset()
+    overloaded: frozenset[str] = frozenset()
     scope_inputs: tuple[ScopeInput, ...] = ()
 
     def about_all(self, message: str, hint: str = "") -> Diagnostic:

@@ -5,7 +5,7 @@ volatile objects takes its old name and calls it: ``T get() const constant { …
 
 ``T $constant_get() const __global { … } T get() const volatile __global { return $steady(this)->$constant_get(); }``
 
-No object is really volatile; where such a member is called, `metalnb.msl.analysis.parted_calls` makes a constant object
+No object is really volatile; where such a member is called, `metalnb.msl.analysis.overload_calls` makes a constant object
 appear so, ``$within<…>(c).get()``.
 """
 
@@ -21,7 +21,7 @@ from metalnb.dtypes import SCALARS
 from ...text.bracket_tree import FunctionHead, Outline, Tree
 from ...text.edits import Edit
 
-__all__ = ["CONVERSION", "OF_CONSTANT", "Parted", "name_number", "parted_members", "parted_names", "rename_members"]
+__all__ = ["CONVERSION", "OF_CONSTANT", "SpaceOverload", "name_number", "space_overloads", "overloaded_names", "rename_members"]
 
 CONVERSION = "operator "  # the name used for every conversion
 OF_CONSTANT = "/*constant*/"  # after the qualifiers of a member for constant objects
@@ -30,7 +30,7 @@ _TYPES = re.compile(rf"(?:{'|'.join(SCALARS)}|packed_\w+)(?:[234](?:x[234])?)?|u
 _BODY = frozenset({"{", ";"})
 
 
-class Parted(NamedTuple):
+class SpaceOverload(NamedTuple):
     """A member for constant objects beside one for device objects.
 
     Attributes
@@ -52,12 +52,12 @@ def name_number(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-def parted_names(text: Outline) -> frozenset[str]:
+def overloaded_names(text: Outline) -> frozenset[str]:
     """Return the names of a text's members that are overloaded in this way."""
-    return frozenset(each.name for tree in text.trees for each in parted_members(tree))
+    return frozenset(member.name for tree in text.trees for member in space_overloads(tree))
 
 
-def parted_members(tree: Tree) -> list[Parted]:
+def space_overloads(tree: Tree) -> list[SpaceOverload]:
     """Find the members for const objects that a class has for device objects and for constant ones."""
     if not {"device", "constant"} <= set(tree.texts):
         return []
@@ -76,27 +76,27 @@ def parted_members(tree: Tree) -> list[Parted]:
         if constant:
             members.append((function, key))
     pairs = [f for f, key in members if len(spaces_by_key[key]) > 1]
-    return [Parted(f, _member_name(tree, f), tree.enclosing(f.opening, "{") in braces) for f in pairs]
+    return [SpaceOverload(f, _member_name(tree, f), tree.enclosing(f.opening, "{") in braces) for f in pairs]
 
 
-def rename_members(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
+def rename_members(tree: Tree, members: Sequence[SpaceOverload]) -> Iterator[Edit]:
     """Edit such members of a text, except for their qualifiers."""
     noted_members = set()
     for member in members:
-        function, own_name_of_member = member.function, _own_name(tree, member)
-        yield from _rename(tree, member, own_name_of_member)
+        function, internal_name = member.function, _internal_name(tree, member)
+        yield from _rename(tree, member, internal_name)
         if not member.inside:
             continue
         brace = tree.enclosing(function.opening, "{")
         note = (
-            f" static void $parts($named<{name_number(member.name)}u>);"
+            f" static void $overloads($named<{name_number(member.name)}u>);"
             if (brace, member.name) not in noted_members
             else ""
         )
         noted_members.add((brace, member.name))
         body = tree.find(function.end, _BODY)
         position = tree.tokens[max(body, tree.close(body))].end
-        yield Edit(position, position, f"{note} {_caller(tree, function, own_name_of_member, body)}")
+        yield Edit(position, position, f"{note} {_caller(tree, function, internal_name, body)}")
 
 
 def _owner(tree: Tree, function: FunctionHead, braces: dict[int, str]) -> str:
@@ -123,33 +123,33 @@ def _member_name(tree: Tree, function: FunctionHead) -> str:
     return "".join(tree.texts[function.name : function.opening])
 
 
-def _own_name(tree: Tree, each: Parted) -> str:
-    full_name = "".join(tree.texts[each.function.name : each.function.opening])
+def _internal_name(tree: Tree, member: SpaceOverload) -> str:
+    full_name = "".join(tree.texts[member.function.name : member.function.opening])
     return f"$constant_{full_name if full_name.isidentifier() else f'{name_number(full_name):08x}'}"
 
 
-def _rename(tree: Tree, member: Parted, own_name_of_member: str) -> Iterator[Edit]:
+def _rename(tree: Tree, member: SpaceOverload, internal_name: str) -> Iterator[Edit]:
     """Rename a member; a conversion becomes a function that returns the type it converts to."""
     function = member.function
     start, end = tree.tokens[function.name].start, tree.tokens[function.opening - 1].end
     if member.name != CONVERSION:
-        yield Edit(start, end, own_name_of_member)
+        yield Edit(start, end, internal_name)
         return
     for i in range(tree.statement(function.name), function.name):
         if tree.texts[i] == "explicit":
             yield Edit(tree.tokens[i].start, tree.tokens[i].end, "")
     kind = _source_text(tree, function.name + 1, function.opening)
     if member.inside:
-        yield Edit(start, end, f"{kind} {own_name_of_member}")
+        yield Edit(start, end, f"{kind} {internal_name}")
         return
     first = function.name
     while tree.texts[first - 1] == "::" or (tree.text(first) == "::" and tree.tokens[first - 1].kind == "word"):
         first -= 1
     yield Edit(tree.tokens[first].start, tree.tokens[first].start, f"{kind} ")
-    yield Edit(start, end, own_name_of_member)
+    yield Edit(start, end, internal_name)
 
 
-def _caller(tree: Tree, function: FunctionHead, own_name_of_member: str, body: int) -> str:
+def _caller(tree: Tree, function: FunctionHead, internal_name: str, body: int) -> str:
     """Write the member with the author's name, for objects that appear volatile."""
     first = tree.statement(function.name)
     while tree.text(first) in _ACCESS and tree.text(first + 1) == ":":
@@ -164,7 +164,7 @@ def _caller(tree: Tree, function: FunctionHead, own_name_of_member: str, body: i
         explicit, keyword = f"<{', '.join(_template_names(tree, first + 1))}>", "template "
     head = f"{_source_text(tree, first, function.opening)}({', '.join(parameters)}) const volatile __global "
     result_type = _source_text(tree, function.end, body)
-    call = f"$steady(this)->{keyword}{own_name_of_member}{explicit}({', '.join(names)})"
+    call = f"$steady(this)->{keyword}{internal_name}{explicit}({', '.join(names)})"
     return f"{head}{result_type} {{ return {call}; }}"
 
 

@@ -1,6 +1,6 @@
 """Calls of members that a class may overload for const objects in device and in constant memory (MSL 4).
 
-In such a call, a constant object must appear volatile (`metalnb.msl.rewrite.function_heads.parted_members`):
+In such a call, a constant object must appear volatile (`metalnb.msl.rewrite.function_heads.space_overloads`):
 ``c[1].get()`` becomes ``$within<n>(c[1]).get()``, where n is the number of the name. ``$within`` returns any other
 object unchanged, so a call is recognised by its name alone, and in a template the type may be dependent.
 """
@@ -19,7 +19,7 @@ from ..language.versions import DEFAULT, Version
 from ..libclang.cursor_children import children_of
 from ..libclang.file_offset import file_offset
 from ..libclang.parse import Parsed, parse
-from ..rewrite.function_heads.parted_members import CONVERSION, OF_CONSTANT, name_number
+from ..rewrite.function_heads.space_overloads import CONVERSION, OF_CONSTANT, name_number
 from ..text.bracket_tree import Tree, outline
 from ..text.edits import Edit
 from .rules.syntax_walk import space
@@ -27,20 +27,20 @@ from .rules.syntax_walk import space
 if TYPE_CHECKING:
     from ..text.scanned_cell import Cell
 
-__all__ = ["parted_calls"]
+__all__ = ["overload_calls"]
 
 _BUILT_IN = frozenset({"POINTER", "CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"})
-_ASKED = re.compile(r"\s*(?:\.|->)\s*(?:template\s+)?([\w$]+)")
+_MEMBER = re.compile(r"\s*(?:\.|->)\s*(?:template\s+)?([\w$]+)")
 _FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONVERSION_FUNCTION", "CONSTRUCTOR"})
 _CONVERTING = frozenset({
     "BINARY_OPERATOR", "CALL_EXPR", "CSTYLE_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CXX_STATIC_CAST_EXPR",
     "RETURN_STMT", "VAR_DECL",
 })  # fmt: skip
-_ANYTHING = frozenset({"DEPENDENT", "AUTO", "LVALUEREFERENCE", "RVALUEREFERENCE", "INVALID"})
+_MAYBE_CLASS = frozenset({"DEPENDENT", "AUTO", "LVALUEREFERENCE", "RVALUEREFERENCE", "INVALID"})
 _OPERATIONS = frozenset({"ARRAY_SUBSCRIPT_EXPR", "UNARY_OPERATOR", "BINARY_OPERATOR"})
 
 
-def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEFAULT) -> dict[str, list[Edit]]:
+def overload_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEFAULT) -> dict[str, list[Edit]]:
     """Return the edits of each text of a cell, by its name.
 
     Parameters
@@ -57,11 +57,11 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     """
     cells = tuple(_loosen_constant_autos(c) for c in (cell, *headers.values()))
     parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, allow_errors=True)
-    finder = _Finder(parsed, frozenset().union(*(c.parted for c in cells)))
+    finder = _Finder(parsed, frozenset().union(*(c.overloaded for c in cells)))
     finder.walk()
     if finder.problems:
         raise CompileError(finder.problems)
-    return {c.name: list(_edits(finder.found.get(c.name, set()))) for c in cells}
+    return {c.name: list(_edits(finder.objects.get(c.name, set()))) for c in cells}
 
 
 def _loosen_constant_autos(cell: Cell) -> Cell:
@@ -84,7 +84,7 @@ def _edits(objects: set[tuple[int, int, str]]) -> Iterator[Edit]:
     """Wrap objects in calls, outermost first if several begin at the same position."""
     openings: dict[int, str] = {}
     closings = Counter[int]()
-    for start, end, call in sorted(objects, key=lambda each: (each[0], -each[1])):
+    for start, end, call in sorted(objects, key=lambda span: (span[0], -span[1])):
         openings[start] = openings.get(start, "") + call
         closings[end] += call[-1] == "("
     yield from (Edit(at, at, calls) for at, calls in openings.items())
@@ -98,7 +98,7 @@ class _Finder:
     def __init__(self, parsed: Parsed, names: frozenset[str]) -> None:
         self.parsed = parsed
         self.names = names
-        self.found: dict[str, set[tuple[int, int, str]]] = {}
+        self.objects: dict[str, set[tuple[int, int, str]]] = {}
         self.problems: list[Diagnostic] = []
         cells = (parsed.cell, *parsed.headers.values())
         self._macros = {tree.text(0) for c in cells for tree in outline(c.edited.original).macros}
@@ -134,7 +134,7 @@ class _Finder:
         if name.startswith(CONVERSION) and name[len(CONVERSION) :][:1].isalpha():
             name = CONVERSION
         following = self._text_after(base)
-        match = _ASKED.match(following)
+        match = _MEMBER.match(following)
         name = name or (match[1] if match else "")
         if name in self.names:
             arrow = name != CONVERSION and following.startswith("->")
@@ -156,7 +156,7 @@ class _Finder:
         else:
             target = function.result_type if cursor.kind.name == "RETURN_STMT" else cursor.type
         declaration = target.get_canonical().get_declaration()
-        may_be_class = target.kind.name in _ANYTHING or self.parsed.owner(declaration.location) is not None
+        may_be_class = target.kind.name in _MAYBE_CLASS or self.parsed.owner(declaration.location) is not None
         if not may_be_class and children[-1].type.kind.name in {"DEPENDENT", "UNEXPOSED"}:
             self._note(children[-1], CONVERSION, "$within<{}u>(", is_visible=self._is_written(children[-1]))
 
@@ -229,15 +229,15 @@ class _Finder:
         if not (is_visible or is_macro_argument) or start >= end:
             if _is_constant(cursor):
                 self.problems.append(self.parsed.diagnostic(
-                    cursor.extent.start, f"a macro asks for '{name.strip()}' of a constant object, whose class has "
-                    "another for device objects", "write the call out, or give the two members two names",
+                    cursor.extent.start, f"a macro calls '{name.strip()}' on a constant object, and the class overloads "
+                    "it for device objects", "write the call out, or give the two members different names",
                 ))  # fmt: skip
             return
         text = cell.edited.text.encode()
         first, last = (cell.edited.original_offset(len(text[:at].decode())) for at in (start, end))
         if first < last:  # the author's text, not a pass's
             entry = first, first if empty else last, call.format(name_number(name))
-            self.found.setdefault(cell.name, set()).add(entry)
+            self.objects.setdefault(cell.name, set()).add(entry)
 
 
 def _is_constant(cursor: Any) -> bool:
