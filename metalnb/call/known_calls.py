@@ -10,7 +10,7 @@ import numpy as np
 
 from metalnb.engine.base import Grid
 
-from .binding import Slot
+from .argument_binding import Slot
 from .engine_arrays import Resident, is_resident
 
 __all__ = ["KnownCalls"]

@@ -10,7 +10,7 @@ import numpy as np
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Signature
 
-from .binding import Memory, Slot
+from .argument_binding import Memory, Slot
 from .engine_arrays import Resident
 from .grids import Shape, check_shape
 

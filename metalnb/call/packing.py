@@ -13,7 +13,7 @@ from metalnb.dtypes import Layout, is_masked, layout_of, numpy_dtype
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Constant, Reflection, Struct, Type
 
-from .argument_buffers import address
+from .struct_pointers import address
 
 __all__ = ["check_constant", "describe", "pack", "scalar", "struct_dtype", "type_dtype"]
 

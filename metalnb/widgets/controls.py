@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets
 
-from .scalars import Knob
+from .knobs import Knob
 
 __all__ = [
     "button", "choice_slider", "copy_button", "html", "knob_control", "menu", "nudge", "number_slider", "player",

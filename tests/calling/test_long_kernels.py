@@ -18,7 +18,7 @@ from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.ir_build import write_ir
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read_module
-from metalnb.engine.robust.rewriting.checks import Checks
+from metalnb.engine.robust.rewriting.check_insertion import Checks
 from metalnb.engine.vectoriser.simd_forms import form_for
 
 

@@ -31,7 +31,7 @@ from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
 from metalnb.widgets.live import Live
 from metalnb.widgets.painter import Painter, png
-from metalnb.widgets.scalars import apply_settings, free_knobs, knobs
+from metalnb.widgets.knobs import apply_settings, free_knobs, knobs
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
 VIEW = "application/vnd.jupyter.widget-view+json"

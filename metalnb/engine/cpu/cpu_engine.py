@@ -25,12 +25,12 @@ from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .cpu_checks.checked_dispatch import CheckedDispatch
 from .cpu_checks.checked_ticket import CheckedTicket
-from .cpu_checks.interruptible_runs import BackgroundRun, run_in_order
+from .cpu_checks.stoppable_cpu_runs import BackgroundRun, run_in_order
 from .entry_texts import fiber_text
 from .lanes.vector_binary import VectorBinary, VectorCode, open_vector_binary
 
 if TYPE_CHECKING:
-    from ..robust.rewriting.checks import CheckedModule
+    from ..robust.rewriting.check_insertion import CheckedModule
     from .thread_form.thread_binary import ThreadBinary, ThreadCode
 
 __all__ = ["CpuEngine", "dispatch", "open_engine"]

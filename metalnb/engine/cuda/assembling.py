@@ -12,7 +12,7 @@ from metalnb.errors import CompileError
 
 from ..clang.driver import kernel_diagnostic
 from ..clang.entry_point import ENTRY
-from ..robust.rewriting.checks import CheckedModule
+from ..robust.rewriting.check_insertion import CheckedModule
 from ..unit import Unit
 from .cuda_checks.checked_binary import CheckedBinary
 from .cuda_checks.two_step_ptx import compile_checked_ptx

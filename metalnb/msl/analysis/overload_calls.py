@@ -229,8 +229,8 @@ class _Finder:
         if not (is_visible or is_macro_argument) or start >= end:
             if _is_constant(cursor):
                 self.problems.append(self.parsed.diagnostic(
-                    cursor.extent.start, f"a macro calls '{name.strip()}' on a constant object, and the class overloads "
-                    "it for device objects", "write the call out, or give the two members different names",
+                    cursor.extent.start, f"a macro calls '{name.strip()}' on a constant object, and the class "
+                    "overloads it for device objects", "write the call out, or give the two members different names",
                 ))  # fmt: skip
             return
         text = cell.edited.text.encode()

@@ -66,7 +66,7 @@ class Parsed:
     def line(self, location: cindex.SourceLocation) -> int:
         """Return the line of a location in the author's text; 1 if it is outside."""
         cell = self.owner(location)
-        return max(1, min(location.line, cell.edited.lines)) if cell else 1
+        return max(1, min(location.line, cell.edited.line_count)) if cell else 1
 
     def diagnostic(self, location: Any, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a location in the author's text."""

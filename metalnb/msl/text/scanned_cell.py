@@ -89,13 +89,13 @@ class Cell:
 
     def about_all(self, message: str, hint: str = "") -> Diagnostic:
         """Return a diagnostic about the entire text, at its first line that is not empty."""
-        lines = (line for line in range(1, self.edited.lines + 1) if self.edited.line(line).strip())
+        lines = (line for line in range(1, self.edited.line_count + 1) if self.edited.line(line).strip())
         first = next(lines, 1)
         return Diagnostic(first, 1, message, self.edited.line(first), self.name, hint)
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
-        line = max(1, min(line, self.edited.lines))
+        line = max(1, min(line, self.edited.line_count))
         edited_line = self.edited.edited_line(line)
         character = len(edited_line.encode()[: column - 1].decode(errors="ignore")) + 1
         text = self.edited.line(line)

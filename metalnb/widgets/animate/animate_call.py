@@ -12,7 +12,7 @@ from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundCall, bound_call
 from ..painter import Painter
-from ..scalars import free_knobs, set_ranges
+from ..knobs import free_knobs, set_ranges
 from .animation import Animation
 from .brush import Brush
 from .frames import Frames

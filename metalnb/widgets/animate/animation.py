@@ -16,7 +16,7 @@ from .. import html_parts
 from ..background import Latest
 from ..call_text import call_text
 from ..live import Live
-from ..scalars import Knob, apply_settings
+from ..knobs import Knob, apply_settings
 from .film import enlarge, gif, mp4, strip_html
 from .frame_clock import FrameClock
 from .frames import Frames

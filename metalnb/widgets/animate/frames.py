@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..painter import Painter, palette, png
-from ..scalars import Knob
+from ..knobs import Knob
 from .brush import Brush
 from .film import Filmstrip, thin
 from .simulation import Simulation

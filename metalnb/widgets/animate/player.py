@@ -14,7 +14,7 @@ from metalnb.timing.units import seconds
 
 from .. import controls, html_parts
 from ..page_events import PageEvents
-from ..scalars import Knob
+from ..knobs import Knob
 from .frame_clock import FrameClock
 from .frames import Frames
 

@@ -21,7 +21,7 @@ from ..call_text import call_text
 from ..live import Live
 from ..png_plots import plots_png
 from ..quick_timing import quick
-from ..scalars import Knob, apply_settings, free_knobs, set_ranges
+from ..knobs import Knob, apply_settings, free_knobs, set_ranges
 from ..threadgroup_choices import some_groups
 from .problem_sizes import Sizes
 

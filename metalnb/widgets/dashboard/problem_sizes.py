@@ -21,7 +21,7 @@ import numpy as np
 from metalnb.engine.base import Grid
 
 from ..bound_call import BoundArgument, BoundCall, bound_call
-from ..scalars import Knob, apply_settings, knobs
+from ..knobs import Knob, apply_settings, knobs
 
 __all__ = ["Sizes"]
 

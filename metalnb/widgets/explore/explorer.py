@@ -19,7 +19,7 @@ from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
 from ..live import Live
 from ..painter import Painter
-from ..scalars import Knob, apply_settings, free_knobs, set_ranges
+from ..knobs import Knob, apply_settings, free_knobs, set_ranges
 
 __all__ = ["Explorer", "explore"]
 

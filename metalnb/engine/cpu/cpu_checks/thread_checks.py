@@ -9,7 +9,7 @@ from ...llvm.llvm_writer import replace_function
 from ...robust.check_choice import KernelChecks
 from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
-from ...robust.rewriting.checks import CheckedModule
+from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from ..entry_texts import fiber_text
 from ..ir_build import compile_ir, write_ir

@@ -12,7 +12,7 @@ from ...clang.driver import BackendError
 from ...llvm.instructions import IRModule
 from ...llvm.llvm_reader import read_module
 from ...llvm.llvm_types import UnsupportedIR
-from ...robust.rewriting.checks import CheckedModule, Checks
+from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for

@@ -6,7 +6,7 @@ import re
 
 from ...clang.driver import DUMP, BackendError
 from ...clang.long_text import limit_inlining
-from ...robust.rewriting.checks import CheckedModule
+from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from .. import toolchain
 from ..cpu_checks.thread_checks import ThreadChecks, find_thread_checks

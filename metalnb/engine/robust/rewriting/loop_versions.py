@@ -19,7 +19,7 @@ from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import PointerPlace, Root
-from .access_conditions import ConditionWriter
+from .bounds_tests import ConditionWriter
 from .block_versions import may_be_collective
 from .check_target import CheckTarget
 from .linear_values import LinearValues, Slope, is_steep

@@ -5,8 +5,8 @@ volatile objects takes its old name and calls it: ``T get() const constant { …
 
 ``T $constant_get() const __global { … } T get() const volatile __global { return $steady(this)->$constant_get(); }``
 
-No object is really volatile; where such a member is called, `metalnb.msl.analysis.overload_calls` makes a constant object
-appear so, ``$within<…>(c).get()``.
+No object is really volatile; where such a member is called, `metalnb.msl.analysis.overload_calls` makes a constant
+object appear so, ``$within<…>(c).get()``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from metalnb.dtypes import SCALARS
 from ...text.bracket_tree import FunctionHead, Outline, Tree
 from ...text.edits import Edit
 
-__all__ = ["CONVERSION", "OF_CONSTANT", "SpaceOverload", "name_number", "space_overloads", "overloaded_names", "rename_members"]
+__all__ = [
+    "CONVERSION", "OF_CONSTANT", "SpaceOverload", "name_number", "overloaded_names", "rename_members",
+    "space_overloads",
+]  # fmt: skip
 
 CONVERSION = "operator "  # the name used for every conversion
 OF_CONSTANT = "/*constant*/"  # after the qualifiers of a member for constant objects

@@ -13,9 +13,9 @@ from metalnb.errors import ArgumentError
 
 from .bound_call import BoundArgument, BoundCall
 
-__all__ = ["Knob", "apply_settings", "knobs", "set_ranges"]
+__all__ = ["Knob", "apply_settings", "free_knobs", "knobs", "lengths", "set_ranges"]
 
-_MOST = 16  # most components of a value that get a knob
+_MOST = 16  # at most this many components of a value get a knob
 _EXACT = 2**53  # sliders have JavaScript's numbers, exact up to here
 _STEPS = 10_000
 _TIED = 8  # a whole number of at least this that equals the length of an array is assumed to be that length
@@ -82,7 +82,7 @@ def lengths(call: BoundCall) -> set[int]:
 
 
 def free_knobs(call: BoundCall) -> list[Knob]:
-    """Return the scalars that can change without making an array too short, as far as can be seen."""
+    """Return the scalars that can change without making an array too short, as far as metalnb can tell."""
     tied = lengths(call)
     return [k for k in knobs(call) if k.dtype.kind not in "iu" or k.value not in tied]
 
@@ -176,7 +176,7 @@ def _range(dtype: np.dtype[Any], value: Any, reach: float, *, is_alone: bool) ->
         return 0, 1
     if dtype.kind in "iu":
         limit = min(np.iinfo(dtype).max, _EXACT)
-        low = 0 if value == 0 else min(value, 1) if value > 0 else 2 * value
+        low = 0 if value == 0 else 1 if value > 0 else 2 * value
         return max(low, int(np.iinfo(dtype).min), -_EXACT), max(low + 1, min(limit, max(2 * value, 10)))
     if not is_alone:
         return -2 * reach, 2 * reach

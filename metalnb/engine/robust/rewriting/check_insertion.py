@@ -18,7 +18,7 @@ from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import PointerPlace
-from .access_conditions import AccessCondition, ConditionWriter
+from .bounds_tests import AccessCondition, ConditionWriter
 from .block_versions import BlockVersions, SharedTests
 from .check_target import CheckTarget
 from .loop_bounds import LoopBounds
