@@ -111,9 +111,9 @@ def columns(n: int) -> Iterator[Column]:  # noqa: PLR0915  (a table is long)
     yield made("half matmul", lambda: mnb.matmul(hp, hq), None, lambda: torch.matmul(hl, hr, out=hlr))
     into, places = (torch.empty(n), torch.empty(n, dtype=torch.int64)) if torch else (None, None)
     yield made("sort", lambda: mnb.sort(a), lambda: np.sort(x), lambda: torch.sort(t, out=(into, places)))
-    few = 1000
-    sa, sb, so = mnb.asarray(x[:few], copy=True), mnb.asarray(y[:few], copy=True), mnb.empty(few)
-    sx, sy, sz = x[:few].copy(), y[:few].copy(), z[:few].copy()
+    count = 1000
+    sa, sb, so = mnb.asarray(x[:count], copy=True), mnb.asarray(y[:count], copy=True), mnb.empty(count)
+    sx, sy, sz = x[:count].copy(), y[:count].copy(), z[:count].copy()
     st, su, sw = (torch and torch.from_numpy(v.copy()) for v in (sx, sy, sz))
     yield made("add of 1,000", lambda: mnb.add(sa, sb, out=so).wait(), lambda: np.add(sx, sy, out=sz),
                lambda: torch.add(st, su, out=sw), 1000)  # fmt: skip
@@ -131,8 +131,8 @@ def layers() -> Iterator[Column]:
         host = rng.standard_normal(shape, np.float32)
         return mnb.asarray(host, copy=True), torch and torch.from_numpy(host.copy())
 
-    def made(name: str, op: str, given: list[tuple[Any, Any]], *rest: Any, **options: Any) -> Column:
-        mine, theirs = ([g[side] for g in given] for side in (0, 1))
+    def made(name: str, op: str, pairs: list[tuple[Any, Any]], *rest: Any, **options: Any) -> Column:
+        mine, theirs = ([g[side] for g in pairs] for side in (0, 1))
         ours, other = getattr(mnb, op), torch and getattr(f, op)
         return Column(name, lambda: ours(*mine, *rest, **options), None,
                       (lambda: other(*theirs, *rest, **options)) if torch else None)  # fmt: skip
@@ -152,13 +152,13 @@ def layers() -> Iterator[Column]:
 
 def repeated(call: Call, times: int) -> Call:
     """Return a function that calls it `times` times and waits."""
-    def many() -> None:
+    def run() -> None:
         for _ in range(times):
-            kept = call()
+            result = call()
         mnb.synchronize()
-        del kept
+        del result
 
-    return many
+    return run
 
 
 def main() -> int:

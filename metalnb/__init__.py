@@ -102,7 +102,7 @@ def _check_display(name: str) -> None:
 
     missing = [package for package in _DISPLAY if find_spec(package) is None]
     if missing:
-        message = f"metalnb.{name} needs {', '.join(missing)}: pip install 'metalnb[lab]'"
+        message = f"metalnb.{name} needs {', '.join(missing)}: pip install 'metalnb[display]'"
         raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 

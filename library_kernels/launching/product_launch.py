@@ -177,9 +177,9 @@ def start_product(compiled_plan: CompiledProduct, a: Array, b: Array, out: Array
 
 
 def _program(step: ProductStep, engine: Engine) -> Program:
-    if step.ways:
+    if step.load_kinds:
         file = f"{next(form for form in _FORMS if form in step.kernel)}.metal"
-        windows = {"B_WINDOWS": "1"} if step.ways[1] == "WINDOWS" else {}
-        return program_with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1], **windows)
+        windows = {"B_WINDOWS": "1"} if step.load_kinds[1] == "WINDOWS" else {}
+        return program_with_macros(file, engine.name, A_WAY=step.load_kinds[0], B_WAY=step.load_kinds[1], **windows)
     file = next((file for name, file in _FILES if name in step.kernel), "matmul.metal")
     return program(file, engine)

@@ -107,7 +107,7 @@ class ProductStep(NamedTuple):
     records : tuple of numpy.ndarray
         The buffers after them.
     grid, threadgroup : tuple of 3 int
-    ways : tuple of 2 str
+    load_kinds : tuple of 2 str
         For a kernel of tiles: how the factors are read, in the terms of ``tile_loads.h``.
     """
 
@@ -116,7 +116,7 @@ class ProductStep(NamedTuple):
     records: tuple[Host, ...]
     grid: Grid
     threadgroup: Grid
-    ways: tuple[str, ...] = ()
+    load_kinds: tuple[str, ...] = ()
 
 
 class ProductPlan(NamedTuple):
@@ -235,8 +235,8 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
     packed = record(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
     grid = (count, len(starts[0]), 1)
     records = (np.stack(starts, 1), steps, packed)
-    each = ProductStep(f"each_dot_{_KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
-    return ProductPlan((each,), ())
+    dot_step = ProductStep(f"each_dot_{_KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
+    return ProductPlan((dot_step,), ())
 
 
 def _factors(a: Strided, b: Strided, batch: Shape) -> tuple[Matrices, Matrices]:
@@ -334,8 +334,8 @@ class _Planner:
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         is_wide = self.kind in _FLOATS and _reads_by_four(b)
         rows = 1 if m == 1 or self.kind == "ulong" else FEW
-        several = 2 if self.kind == "ulong" else 8 if is_wide and rows == 1 and self.size == 2 else 4
-        strips, down = -(-n // (several * LANES)), -(-m // rows)
+        columns_per_lane = 2 if self.kind == "ulong" else 8 if is_wide and rows == 1 and self.size == 2 else 4
+        strips, down = -(-n // (columns_per_lane * LANES)), -(-m // rows)
         splits = max(1, min(COLUMN_GROUPS * self.device.tile_places // (strips * down * batch), k // SPAN))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.panel)
@@ -346,9 +346,10 @@ class _Planner:
         """Add the kernel whose threadgroups compute one tile each; for windows, B is the start of the images."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
-        several = 8 if matrices else 4
-        ways = (_load_kind(a, several), _load_kind(b.transpose, several) if window is None else "WINDOWS")
-        form, sizes = self._tiles(ways, is_piped=window is None or b.aligned)
+        vector_length = 8 if matrices else 4
+        b_kind = _load_kind(b.transpose, vector_length) if window is None else "WINDOWS"
+        load_kinds = (_load_kind(a, vector_length), b_kind)
+        form, sizes = self._tiles(load_kinds, is_piped=window is None or b.aligned)
         for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
             if tiles >= tile.filled * places and 2 * m > tile.rows:
@@ -358,20 +359,20 @@ class _Planner:
         shape = (-(-k // depth), depth, 1, b.column)
         grid = (tiles // batch * tile.threads, 1, shape[0] * batch)
         constants = () if window is None else (window,)
-        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, constants)
+        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, load_kinds, constants)
 
-    def _tiles(self, ways: tuple[str, str], *, is_piped: bool) -> tuple[str, tuple[Tile, ...]]:
+    def _tiles(self, load_kinds: tuple[str, str], *, is_piped: bool) -> tuple[str, tuple[Tile, ...]]:
         """Return the kernels that read factors in this way, and the sizes of their tiles."""
         if self.kind not in _WIDENED:
             return "tiles", TILES
-        is_piped = is_piped and self.device.copies and "ANY" not in ways
-        if "WINDOWS" in ways and not is_piped:
+        is_piped = is_piped and self.device.copies and "ANY" not in load_kinds
+        if "WINDOWS" in load_kinds and not is_piped:
             return "matrix_tiles", MATRIX_TILES[-1:]
         return ("matrix_pipes", PIPES) if is_piped else ("matrix_tiles", MATRIX_TILES)
 
     def _multiply(
         self, name: str, a: Matrices, b: Matrices, split: tuple[int, int, int, int], grid: Grid, threads: int,
-        ways: tuple[str, ...] = (), more: tuple[Host, ...] = (),
+        load_kinds: tuple[str, ...] = (), records: tuple[Host, ...] = (),
     ) -> ProductPlan:  # fmt: skip
         """Add a kernel, and one to sum its parts of K; `split`: splits, depth, blocks, step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
@@ -384,7 +385,7 @@ class _Planner:
         if self.wide:
             suffix = "float" if splits > 1 else f"float_{self.kind}"
         places = (a.place, b.place, parts)
-        self._add(f"{name}_{suffix}", places, (_pairs(a, b), packed, *more), grid, threads, ways)
+        self._add(f"{name}_{suffix}", places, (_pairs(a, b), packed, *records), grid, threads, load_kinds)
         if splits > 1:
             count = np.array([splits], np.uint32)
             self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))
@@ -434,14 +435,14 @@ class _Planner:
 
     def _add(
         self, kernel: str, places: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int,
-        ways: tuple[str, ...] = (),
+        load_kinds: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), ways))
+        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), load_kinds))
 
 
-def _is_aligned_for(x: Matrices, several: int, *numbers: int) -> bool:
-    """Return whether a factor is aligned for reads of several elements, and these numbers are multiples of that."""
-    return x.aligned and not any(n % several for n in numbers) and not (x.starts % several).any()
+def _is_aligned_for(x: Matrices, vector_length: int, *numbers: int) -> bool:
+    """Return whether a factor is aligned for reads of vectors of this length, and these numbers are multiples of it."""
+    return x.aligned and not any(n % vector_length for n in numbers) and not (x.starts % vector_length).any()
 
 
 def _reads_by_four(x: Matrices) -> bool:
@@ -450,8 +451,8 @@ def _reads_by_four(x: Matrices) -> bool:
     return _is_aligned_for(x, 4, x.columns, *lines)
 
 
-def _load_kind(x: Matrices, several: int) -> str:
+def _load_kind(x: Matrices, vector_length: int) -> str:
     """Return how the lines of a factor, rows of A or columns of B, are read: see ``tile_loads.h``."""
-    if x.column == 1 and _is_aligned_for(x, several, x.columns, x.row):
+    if x.column == 1 and _is_aligned_for(x, vector_length, x.columns, x.row):
         return "WIDE_ALONG"
-    return "WIDE_ACROSS" if x.row == 1 and _is_aligned_for(x, several, x.rows, x.column) else "ANY"
+    return "WIDE_ACROSS" if x.row == 1 and _is_aligned_for(x, vector_length, x.rows, x.column) else "ANY"

@@ -14,9 +14,9 @@ from metalnb.dtypes import is_masked
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
 
-from .struct_pointers import arrays_of, holds_pointers, with_pointers
 from .engine_arrays import Resident, is_resident
 from .packing import describe, pack, type_dtype
+from .struct_pointers import arrays_of, holds_pointers, with_pointers
 
 __all__ = ["Binder", "Memory", "Slot"]
 

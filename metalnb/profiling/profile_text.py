@@ -23,7 +23,7 @@ _EXACT = 10_000
 def profile_text(profile: Profile) -> str:
     """Render a profile for a terminal."""
     lines = [f"{profile.kernel}: {headline(profile)}", *(f"  {label}: {value}" for label, value in totals(profile))]
-    lines += [f"  {found.sentence}" for found in findings(profile)]
+    lines += [f"  {finding.sentence}" for finding in findings(profile)]
     return "\n".join([*lines, *_table(profile)])
 
 
@@ -45,9 +45,10 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     special = f", {abbreviate(profile.special)} special functions" if profile.special else ""
     yield "operations", f"{profile.flops:,} flops{special}; {_intensity(profile)}"
     if profile.bytes:
-        read, written, asked, travelled = map(nbytes, (profile.read, profile.written, profile.asked, profile.travelled))
+        read, written = nbytes(profile.read), nbytes(profile.written)
+        requested, travelled = nbytes(profile.asked), nbytes(profile.travelled)
         once = f"{nbytes(profile.bytes)}, each sector once ({read} read, {written} written)"
-        yield "memory", f"{once}; {asked} requested, {travelled} transferred to SIMD-groups"
+        yield "memory", f"{once}; {requested} requested, {travelled} transferred to SIMD-groups"
     shared = sum(a.passes for a in profile.accesses)
     if shared:
         least = sum(a.least for a in profile.accesses)
@@ -102,10 +103,10 @@ def _table(profile: Profile) -> Iterator[str]:
     source = profile.source.split("\n")
     total = sum(line.cycles for line in profile.lines)
     rows = [(str(line.line), *line_cells(line, total)) for line in profile.lines if line.line]
-    used = [i for i in range(len(COLUMNS) + 1) if any(row[i] for row in rows)]
+    shown = [i for i in range(len(COLUMNS) + 1) if any(row[i] for row in rows)]
     head = ("line", *COLUMNS)
-    widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in used} if rows else {}
-    yield "  " + "  ".join(head[i].rjust(widths[i]) for i in used)
+    widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in shown} if rows else {}
+    yield "  " + "  ".join(head[i].rjust(widths[i]) for i in shown)
     for row in rows:
         text = source[int(row[0]) - 1].strip() if int(row[0]) <= len(source) else ""
-        yield "  " + "  ".join(row[i].rjust(widths[i]) for i in used) + f"  {text}"
+        yield "  " + "  ".join(row[i].rjust(widths[i]) for i in shown) + f"  {text}"

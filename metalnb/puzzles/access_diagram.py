@@ -43,7 +43,7 @@ class AccessDiagram:
 
 
 def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
-    """Run a kernel at the size to draw, and draw each thread's accesses.
+    """Run a kernel at the puzzle's display size, and draw each thread's accesses.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], report: Valida
         parts.append(_label(name, y))
         parts += [_cell(x, y, w, accessed=(name, i) in accessed) for i, (x, w) in enumerate(spans[name])]
     parts.append(_label("threads", middle))
-    colour = _group_colours(launch, count, group)
+    colour = _group_colours(launch, group)
     parts += [_thread(x, middle, w, colour(i), i) for i, (x, w) in enumerate(threads)]
     parts += [_stray_cell(e, spans, rows) for e in report.events if e.beyond]
     style = "font:11px ui-monospace,SFMono-Regular,Menlo,monospace;max-width:100%;height:auto;color:inherit"
@@ -114,14 +114,14 @@ def _cells(count: int, shape: tuple[int, ...]) -> list[tuple[float, float]]:
     return [(_LEFT + i * width + 6 * (i // columns), width) for i in range(count)]
 
 
-def _group_colours(launch: Any, count: int, group: int) -> Any:
+def _group_colours(launch: Any, group: int) -> Any:
     """Return a function from a thread to its threadgroup's colour."""
     grid = launch["grid"]
     size = launch.get("threadgroup")
     if isinstance(grid, tuple) and isinstance(size, tuple):
         groups_per_row = -(-grid[0] // size[0])
         return lambda i: _GROUPS[((i // grid[0]) // size[1] * groups_per_row + (i % grid[0]) // size[0]) % len(_GROUPS)]
-    return lambda i: _GROUPS[(i // max(group, 1)) % len(_GROUPS)] if count else _GROUPS[0]
+    return lambda i: _GROUPS[i // group % len(_GROUPS)]
 
 
 def _lines(

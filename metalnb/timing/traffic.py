@@ -101,7 +101,8 @@ def copy_notes(dispatch: Dispatch) -> tuple[str, ...]:
     bytes_to, bytes_back = (sum(n for p, n in copied_arrays if to_device or p.writable) for to_device in (True, False))
     copies_text = f"{spelled(bytes_to)} to the device" + (f" and {spelled(bytes_back)} back" if bytes_back else "")
     cure = "mnb.array(x)" if is_shared else "mnb.asarray(x)"  # if memory is shared, asarray does not copy NumPy's
-    return (f"not counted: the call copies NumPy's arrays, {copies_text}; arrays of metalnb, {cure}, lie there",)
+    note = f"not counted: the call copies NumPy's arrays, {copies_text}; arrays of metalnb, {cure}, stay on the device"
+    return (note,)
 
 
 def of_call(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:

@@ -22,7 +22,7 @@ FEW, MANY = 1, 132  # processors: one, which any tile keeps busy, and an H100's 
 def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
     laid_out = [Strided(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
     plan = plan_product(*laid_out, (), dtype, device_of(a.engine.caps), (True, True))
-    return [" ".join((s.kernel, *s.ways)) for s in plan.steps]
+    return [" ".join((s.kernel, *s.load_kinds)) for s in plan.steps]
 
 
 # Lengths near those of a tile (64 and 128), a SIMD-group (32), and a strip (8 and 32).

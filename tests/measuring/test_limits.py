@@ -278,10 +278,10 @@ def test_each_figure_of_a_chip_has_a_source() -> None:
 
 def test_limits_state_known_figures_of_apple_gpus() -> None:
     known = replace(GIVEN, device="Apple M2 Max")
-    line = "30 or 38 cores, up to 96 SIMD-groups a core, 400 GB/s, threadgroup memory 32 KiB"
+    line = "30 or 38 cores, up to 96 SIMD-groups per core, 400 GB/s, threadgroup memory 32 KiB"
     assert f"the GPU: {line}" in str(known)
     assert line in known._repr_html_()
-    unknown = "32 or 40 cores, SIMD-groups unknown a core, 460 or 614 GB/s, threadgroup memory unknown"
+    unknown = "32 or 40 cores, unknown number of SIMD-groups per core, 460 or 614 GB/s, threadgroup memory unknown"
     assert unknown in str(replace(GIVEN, device="Apple M5 Max"))
     assert replace(GIVEN, device="Xeon").chip is None
     assert "the GPU" not in str(replace(GIVEN, device="Xeon"))

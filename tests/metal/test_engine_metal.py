@@ -258,7 +258,7 @@ BEYOND: dict[str, tuple[str, dict[str, Any], str]] = {
     "log": (LOGS.format('if (i == 1) os_log_default.log("x = %f", x[i]);'), {},
             "engine 'metal:metalcompute' cannot show what a kernel prints"),
     "precise": ("kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = exp(log(x[i])) + 1; }",
-                {"math": "precise"}, "engine 'metal:metalcompute' has fast math only"),
+                {"math": "precise"}, "engine 'metal:metalcompute' supports only fast math"),
     "argument buffer": (
         ARGS + "kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }", {},
         "engine 'metal:metalcompute' has no argument buffers"),
@@ -549,7 +549,7 @@ def test_copies_of_a_call_are_reported() -> None:
     add = metal(ADD).add
     x, within = pages(), pages(2)[1:][: PAGE // 4]
     there = f"{nbytes(PAGE)} to the device"
-    said = "not counted: the call copies NumPy's arrays, {}; arrays of metalnb, mnb.array(x), lie there"
+    said = "not counted: the call copies NumPy's arrays, {}; arrays of metalnb, mnb.array(x), stay on the device"
     assert copy_notes(add.prepare(x, pages(), 1)) == ()
     assert copy_notes(add.prepare(within, x, 1)) == (said.format(there),)
     assert copy_notes(add.prepare(x, within, 1)) == (said.format(f"{there} and {nbytes(PAGE)} back"),)

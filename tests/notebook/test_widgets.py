@@ -29,9 +29,9 @@ from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.call_text import call_text
 from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
+from metalnb.widgets.knobs import apply_settings, free_knobs, knobs
 from metalnb.widgets.live import Live
 from metalnb.widgets.painter import Painter, png
-from metalnb.widgets.knobs import apply_settings, free_knobs, knobs
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
 VIEW = "application/vnd.jupyter.widget-view+json"

@@ -14,8 +14,8 @@ from typing import Any
 from ..llvm.instructions import IRModule
 from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
-from .rewriting.check_target import CheckTarget
 from .rewriting.check_insertion import CheckedModule, Checks, insert_checks
+from .rewriting.check_target import CheckTarget
 
 __all__ = ["CheckChoice", "KernelChecks", "favourable_facts"]
 

@@ -17,8 +17,8 @@ def max_lanes(live_bits: int, target: VectorTarget, *, uses_simdgroup: bool) -> 
     """Return the most lanes that a kernel runs in.
 
     If a thread's values exceed the registers, LLVM spills them; with fewer lanes each value takes fewer registers.
-    With AVX2 a SHA-256 ran 2.6 times as fast in 8 lanes as in 32; but `gelu`, `exp` and an n-body kernel, up to twice
-    too large for 16 lanes, ran no slower in 16 than in 8.
+    With AVX2 a SHA-256 ran 2.6 times as fast in 8 lanes as in 32; but `gelu`, `exp` and an n-body kernel,
+    whose values need up to twice the registers of 16 lanes, ran no slower in 16 than in 8.
 
     Parameters
     ----------
@@ -37,8 +37,10 @@ def max_lanes(live_bits: int, target: VectorTarget, *, uses_simdgroup: bool) -> 
 
 def lanes_for_rows(x: int) -> int:
     """Return the best number of lanes for a threadgroup's rows of `x` threads."""
-    if x > SIMDGROUP and x % SIMDGROUP:
-        return next((lanes for lanes in (16, 8) if x % lanes == 0), SIMDGROUP)
-    if x > SIMDGROUP:
-        return SIMDGROUP
-    return next((lanes for lanes in (8, 16) if x <= lanes), SIMDGROUP if x == SIMDGROUP or x % 8 else 8)
+    if x > SIMDGROUP:  # the most lanes that a row fills, if any
+        return next((lanes for lanes in (SIMDGROUP, 16, 8) if x % lanes == 0), SIMDGROUP)
+    if x <= 8:
+        return 8
+    if x <= 16:
+        return 16
+    return 8 if x % 8 == 0 and x < SIMDGROUP else SIMDGROUP  # 24 threads fill 8 lanes, and would not fill 32

@@ -11,8 +11,8 @@ import numpy as np
 from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundCall, bound_call
-from ..painter import Painter
 from ..knobs import free_knobs, set_ranges
+from ..painter import Painter
 from .animation import Animation
 from .brush import Brush
 from .frames import Frames

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..painter import Painter, palette, png
 from ..knobs import Knob
+from ..painter import Painter, palette, png
 from .brush import Brush
 from .film import Filmstrip, thin
 from .simulation import Simulation

@@ -13,8 +13,8 @@ import ipywidgets
 from metalnb.timing.units import seconds
 
 from .. import controls, html_parts
-from ..page_events import PageEvents
 from ..knobs import Knob
+from ..page_events import PageEvents
 from .frame_clock import FrameClock
 from .frames import Frames
 

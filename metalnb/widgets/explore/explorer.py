@@ -17,9 +17,9 @@ from .. import html_parts
 from ..background import Latest
 from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
+from ..knobs import Knob, apply_settings, free_knobs, set_ranges
 from ..live import Live
 from ..painter import Painter
-from ..knobs import Knob, apply_settings, free_knobs, set_ranges
 
 __all__ = ["Explorer", "explore"]
 

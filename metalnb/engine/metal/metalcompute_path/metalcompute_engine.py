@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import math
 import struct
@@ -131,9 +132,8 @@ class MetalcomputeEngine(Observable, SharedMemory):
             runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
         else:
             for first, count, threads in _split_grid(grid, threadgroup, split=binary.barriers):
-                function = self._function(
-                    binary, (threads, *memory.values()), lambda threads=threads: lower_kernel(unit, threads, memory),
-                )  # fmt: skip
+                make_text = functools.partial(lower_kernel, unit, threads, memory)
+                function = self._function(binary, (threads, *memory.values()), make_text)
                 record = self._device.buffer(_launch_record(grid, threadgroup, first, count))
                 # No variable holds the handle: deleting the last reference to it, in the ticket, is what waits.
                 threads_in_all = math.prod(count) * threads

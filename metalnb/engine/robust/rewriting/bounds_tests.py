@@ -72,20 +72,20 @@ class ConditionWriter:
             return AccessCondition(self._write_any_root_test(address, place, access.size), address, None)
         terms = tuple((names.get(index, index), step) for index, step in place.terms)
         renamed = PointerPlace(place.root, place.offset, terms)
-        return AccessCondition(self.write_fit_test(renamed, access.size), "", renamed)
+        return AccessCondition(self.write_access_test(renamed, access.size), "", renamed)
 
-    def write_fit_test(self, place: PointerPlace, size: int) -> str:
-        """Emit a test that an access stays inside its root, or inside one of its possible roots."""
+    def write_access_test(self, place: PointerPlace, size: int) -> str:
+        """Write a test that an access stays inside its root, or inside one of its possible roots."""
         root = self._roots.root(place.root)
         if root is None:
             start = self._code.pointer_as_integer(self._pointers[place.root], place.root)
             return self._write_any_root_test(self._code.op(f"add i64 {start}, {self.write_offset(place)}"), place, size)
         if len(place.terms) == 1 and place.offset >= 0 and place.terms[0][1] > 0:
             return self._write_index_test(root, place, size)
-        return self.write_inside_test(root, self.write_offset(place), size)
+        return self.write_offset_test(root, self.write_offset(place), size)
 
-    def write_bound_test(self, root: Root, place: PointerPlace, size: int, term: tuple[str, int]) -> str:
-        """Emit a test under which an access is in bounds, at a place plus an index times its step.
+    def write_loop_bound_test(self, root: Root, place: PointerPlace, size: int, term: tuple[str, int]) -> str:
+        """Write a test under which an access is in bounds, at a place plus an index times its step.
 
         If the place without the index is out of bounds, the test fails.
         """
@@ -140,8 +140,8 @@ class ConditionWriter:
             flag = is_inside if flag == "false" else self._code.op(f"or i1 {flag}, {is_inside}")
         return flag
 
-    def write_inside_test(self, root: Root, offset: str, size: int) -> str:
-        """Emit a test that `size` bytes at a 64-bit offset are inside a root."""
+    def write_offset_test(self, root: Root, offset: str, size: int) -> str:
+        """Write a test that `size` bytes at a 64-bit offset are inside a root."""
         return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
 
     def write_distance(self, root: Root, kind: str, pointer: str) -> str:

@@ -18,8 +18,8 @@ from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import PointerPlace
-from .bounds_tests import AccessCondition, ConditionWriter
 from .block_versions import BlockVersions, SharedTests
+from .bounds_tests import AccessCondition, ConditionWriter
 from .check_target import CheckTarget
 from .loop_bounds import LoopBounds
 from .loop_versions import Guarded, LoopVersions
@@ -171,7 +171,7 @@ class _Checks:
         unchecked, checked, end = code.fresh_name(), code.fresh_name(), code.fresh_name()
         flag = "true"  # one branch for all tests; separate branches would need phis after each
         for place, size in tests.byte_ranges.values():
-            is_inside = self._target.write_all_test(code, self._conditions.write_fit_test(place, size))
+            is_inside = self._target.write_all_test(code, self._conditions.write_access_test(place, size))
             flag = is_inside if flag == "true" else code.op(f"and i1 {flag}, {is_inside}")
         code.do(f"br i1 {flag}, label {unchecked}, label {checked}")
         code.begin_block(blocks, unchecked)
@@ -236,7 +236,7 @@ class _Checks:
         terms = tuple((names.get(term, term), stride) for term, stride in place.terms)
         fixed_place = PointerPlace(place.root, place.offset, terms)
         exact = self._code.fresh_name()
-        flag = self._conditions.write_bound_test(root, fixed_place, access.size, (names.get(index, index), step))
+        flag = self._conditions.write_loop_bound_test(root, fixed_place, access.size, (names.get(index, index), step))
         self._code.write_check(flag, inside, exact)
         self._code.begin_block(self._function.blocks, exact)
 

@@ -19,8 +19,8 @@ from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import PointerPlace, Root
-from .bounds_tests import ConditionWriter
 from .block_versions import may_be_collective
+from .bounds_tests import ConditionWriter
 from .check_target import CheckTarget
 from .linear_values import LinearValues, Slope, is_steep
 from .loop_length import LoopLength, write_loop_length
@@ -296,13 +296,13 @@ class LoopVersions:
         for is_guarded, line in lines:
             size = line.end - line.first
             first = op(f"add i64 {line.start}, {line.first}")
-            conditions.append(self.conditions.write_inside_test(line.root, first, size))
+            conditions.append(self.conditions.write_offset_test(line.root, first, size))
             if line.slope == 0:
                 continue
             conditions.append(values.write_slope_test(line.slope))
             times = op(f"sub i64 {count}, 1") if is_guarded else count
             last = op(f"add i64 {first}, {op(f'mul i64 {times}, {line.slope}')}")
-            conditions.append(self.conditions.write_inside_test(line.root, last, size))
+            conditions.append(self.conditions.write_offset_test(line.root, last, size))
         conditions = [condition for condition in conditions if condition != "true"]
         flag = conditions[0]
         for condition in conditions[1:]:

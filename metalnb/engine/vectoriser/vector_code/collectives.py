@@ -98,7 +98,7 @@ def _write_shuffle(body: FunctionBody, inst: IRInstruction) -> None:
         body.define(inst, [_shuffle_constants(body, value.type, vector, numbers)])
         return
     lane = body.vector(source.text, source.type)
-    source_value = permute(body, value.type, vector, lane)
+    source_value = _permute(body, value.type, vector, lane)
     words = emitter.lanes("i32")
     lane_index = emitter.op(f"and {words} {lane}, splat (i32 {_GROUP - 1})")
     active = emitter.splat("i32", emitter.mask_bits(body.mask))
@@ -129,7 +129,7 @@ def _lane_value(body: FunctionBody, inst: IRInstruction) -> str:
     return emitter.op(f"extractelement {emitter.lanes(value.type)} {vector}, i32 {lane}")
 
 
-def permute(body: FunctionBody, kind: IRType, vector: str, lane: str) -> str:
+def _permute(body: FunctionBody, kind: IRType, vector: str, lane: str) -> str:
     """Return for each lane the value of another lane, by its number modulo 32."""
     emitter = body.emitter
     if kind.bits == 32:

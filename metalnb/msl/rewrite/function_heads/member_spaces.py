@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...text.bracket_tree import FunctionHead, Outline, Tree
 from ...text.edits import Edit
 from .constructor_spaces import qualified_constructors
-from .space_overloads import OF_CONSTANT, space_overloads, rename_members
+from .space_overloads import OF_CONSTANT, rename_members, space_overloads
 
 __all__ = ["member_spaces"]
 

@@ -14,7 +14,7 @@ INTEGER_DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
 
 
 def write_division(body: FunctionBody, inst: IRInstruction, kind: str, a: str, b: str) -> str:
-    """Divide integers; inactive lanes divide by 1."""
+    """Divide integers; inactive lanes divide by 1, unless the divisor is uniform and at most 32 bits wide."""
     emitter = body.emitter
     op, lanes = emitter.op, emitter.lanes(kind)
     if b.startswith("splat"):
