@@ -83,7 +83,7 @@ class Elementwise(Op):
 
     @property
     def source(self) -> str:
-        """The MSL that it runs; a notebook shows it in colours."""
+        """The MSL that it runs; a notebook shows it in colors."""
         return Source("\n".join(self.formula.text(group) for group in self.formula.groups))
 
     def program(self, dtype: Any, engine: Engine) -> Program:

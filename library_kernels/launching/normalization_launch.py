@@ -91,7 +91,7 @@ def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
 
 
 def normalize_rows(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
-    """Return an array's rows normalised by a kernel of ``norm.metal``.
+    """Return an array's rows normalized by a kernel of ``norm.metal``.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def _along_rows(  # noqa: PLR0913, PLR0917  (everything that distinguishes launc
 
 
 def normalize_groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Return an array (N, C, …) of floats with groups of channels normalised by one kernel, a SIMD-group for each.
+    """Return an array (N, C, …) of floats with groups of channels normalized by one kernel, a SIMD-group for each.
 
     Parameters
     ----------

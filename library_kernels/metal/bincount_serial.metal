@@ -1,7 +1,7 @@
 // Histograms: how often each number occurs, or how many numbers are between each pair of edges. Idea: each thread
 // counts its part of the input into a private row, so that no counter is shared and none is atomic; the rows are added
 // up afterwards. On a CPU, scalar code of one thread takes a third to a fifth of the time of gathering lanes. Source:
-// the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
+// the privatized histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -41,7 +41,7 @@ _LAUNCHES = 512  # plans to keep
 
 
 class Parts(NamedTuple):
-    """Quantised weights.
+    """Quantized weights.
 
     Attributes
     ----------

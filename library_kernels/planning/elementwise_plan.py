@@ -190,7 +190,7 @@ def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip])
 
 
 def _merge_axes(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[list[int]]]:
-    """Drop axes of one element, merge neighbours that are contiguous in every operand, put a long axis innermost."""
+    """Drop axes of one element, merge neighbors that are contiguous in every operand, put a long axis innermost."""
     axes = [d for d, n in enumerate(shape) if n != 1]
     sizes: list[int] = []
     merged_strides: list[list[int]] = [[] for _ in strides]

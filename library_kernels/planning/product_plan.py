@@ -302,15 +302,15 @@ class _Planner:
             reads_four = _reads_by_four(a) and _reads_by_four(b.transpose)
             is_wide = self.device.tile_places and self.kind in _FLOATS and reads_four
             return self.run("wide_dots" if is_wide else "dots", a, b)
-        neighbours = b.column == 1 or b.columns == 1
+        neighbors = b.column == 1 or b.columns == 1
         if self.device.tile_places and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
             return self.multiply_tiles(a, b)
-        if self.device.tile_places and neighbours and b.columns > LANES and a.rows <= FEW_LINES:
+        if self.device.tile_places and neighbors and b.columns > LANES and a.rows <= FEW_LINES:
             return self.columns(a, b)
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
-        if neighbours and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
+        if neighbors and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
             return self.run("matmul_few", a, b)
-        if neighbours and close:
+        if neighbors and close:
             return self.run("matmul", a, b)
         is_along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
         return self.run("matmul_panels" if is_along else "matmul", a, self._pack_panels(b, f"pack_{self.size}"))
@@ -446,7 +446,7 @@ def _is_aligned_for(x: Matrices, vector_length: int, *numbers: int) -> bool:
 
 
 def _reads_by_four(x: Matrices) -> bool:
-    """Return whether the lines of a factor, whose elements are neighbours, may be read four at a time."""
+    """Return whether the lines of a factor, whose elements are neighbors, may be read four at a time."""
     lines = (x.row,) if x.rows > 1 else ()
     return _is_aligned_for(x, 4, x.columns, *lines)
 

@@ -44,7 +44,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
         The number of elements before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
         Numbers; the outermost element repeated; the array mirrored at its outermost element, or beyond it; the array
-        repeated; uninitialised memory.
+        repeated; uninitialized memory.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: the values before and after.
 

@@ -190,7 +190,7 @@ class Pool:
         return self._allocated - self.used
 
     def give(self, nbytes: int) -> Block:
-        """Return a block of at least `nbytes`, uninitialised.
+        """Return a block of at least `nbytes`, uninitialized.
 
         Raises
         ------

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..timing.units import rate, seconds
-from .canvas import COLOURS, INK, Picture, png
+from .canvas import COLORS, INK, Picture, png
 
 __all__ = ["curves"]
 
@@ -85,7 +85,7 @@ def curves(
     return Picture(png(figure), "\n".join(_describe_curves(lines, roofs, mark_places, unit, sizes=sizes)))
 
 
-_SHADES = (COLOURS[4], COLOURS[3], COLOURS[0], COLOURS[2], COLOURS[1])
+_SHADES = (COLORS[4], COLORS[3], COLORS[0], COLORS[2], COLORS[1])
 _DASHES = ("--", ":", "-.")
 
 

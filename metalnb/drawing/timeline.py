@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import ArgumentError
-from .canvas import INK, Picture, colour, png
+from .canvas import INK, Picture, color, png
 
 __all__ = ["timeline"]
 
@@ -57,7 +57,7 @@ def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = (
         for moment, text in enumerate(moments):
             words += ["barrier"] * (moment in barriers) + [text or "-"]
             if text:
-                axes.barh(row + 0.5, 0.94, left=moment + 0.03, height=0.78, color=colour(row))
+                axes.barh(row + 0.5, 0.94, left=moment + 0.03, height=0.78, color=color(row))
                 axes.text(moment + 0.5, row + 0.5, text, color="white", ha="center", va="center", fontsize=9)
         lines.append(f"{name}: {', '.join(words)}")
     for moment in barriers:

@@ -112,7 +112,7 @@ def _conflicts_finding(access: AccessCost, profile: Profile) -> ProfileFinding:
     if apart is not None:
         most = "" if access.stride == apart else "most "
         far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
-        text += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
+        text += f"; {most}neighbors are {far} apart, and there are {profile.banks} banks"
         cure = "Padding does not help: let adjacent lanes take adjacent words"
     else:
         text += "; the lanes' addresses are scattered"
@@ -174,17 +174,17 @@ def _reread_findings(profile: Profile) -> Iterator[ProfileFinding]:
     """Yield memory that is transferred repeatedly, although its sectors are well used."""
     for buffer in profile.buffers:
         reads = [a for a in profile.accesses if a.name == buffer.name and a.kind == "read" and a.space == "device"]
-        travelled = sum(a.travelled for a in reads)
+        traveled = sum(a.traveled for a in reads)
         scattered = any(a.sectors > _MOST_SPREAD * a.least_sectors for a in reads)
-        if not reads or buffer.read <= _CACHE_BYTES or travelled < _MANY_READS * buffer.read or scattered:
+        if not reads or buffer.read <= _CACHE_BYTES or traveled < _MANY_READS * buffer.read or scattered:
             continue
-        most = max(reads, key=lambda a: a.travelled)
-        times = travelled / buffer.read
+        most = max(reads, key=lambda a: a.traveled)
+        times = traveled / buffer.read
         text = f"line {most.line}: each byte of {buffer.name} is read {_format_number(times)} times by SIMD-groups: "
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
-        text += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
-        yield ProfileFinding(most.line, "reread", text, (travelled - buffer.read) / SECTOR / 2, most)
+        text += f"{traveled:,} bytes for {buffer.read:,}. {cure}."
+        yield ProfileFinding(most.line, "reread", text, (traveled - buffer.read) / SECTOR / 2, most)
 
 
 def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:

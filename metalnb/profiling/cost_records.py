@@ -71,7 +71,7 @@ class AccessCost:
         return self.lanes * self.size
 
     @property
-    def travelled(self) -> int:
+    def traveled(self) -> int:
         """Bytes transferred, in sectors."""
         return self.sectors * SECTOR
 
@@ -152,9 +152,9 @@ class LineCost:
         return sum(a.asked for a in self.accesses if a.space == "device")
 
     @property
-    def travelled(self) -> int:
+    def traveled(self) -> int:
         """Bytes of device memory transferred, in sectors of 32."""
-        return sum(a.travelled for a in self.accesses)
+        return sum(a.traveled for a in self.accesses)
 
     @property
     def conflicts(self) -> int:

@@ -165,7 +165,7 @@ def _sort_keys(line: LineCost) -> tuple[float, ...]:
     """Return the sort keys of the columns; for lanes, the number of idle ones."""
     idle = LANES - line.lanes
     return (
-        line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.simd, line.asked, line.travelled,
+        line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.simd, line.asked, line.traveled,
         line.conflicts,
     )  # fmt: skip
 

@@ -46,9 +46,9 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     yield "operations", f"{profile.flops:,} flops{special}; {_intensity(profile)}"
     if profile.bytes:
         read, written = nbytes(profile.read), nbytes(profile.written)
-        requested, travelled = nbytes(profile.asked), nbytes(profile.travelled)
+        requested, traveled = nbytes(profile.asked), nbytes(profile.traveled)
         once = f"{nbytes(profile.bytes)}, each sector once ({read} read, {written} written)"
-        yield "memory", f"{once}; {requested} requested, {travelled} transferred to SIMD-groups"
+        yield "memory", f"{once}; {requested} requested, {traveled} transferred to SIMD-groups"
     shared = sum(a.passes for a in profile.accesses)
     if shared:
         least = sum(a.least for a in profile.accesses)
@@ -94,7 +94,7 @@ def line_cells(line: LineCost, total: float) -> tuple[str, ...]:
     return (
         percent(line.cycles / total) if total else "", abbreviate(line.runs), lanes if line.runs else "",
         *(abbreviate(n) if n else "" for n in (line.flops, line.special, line.integer, line.simd)),
-        *(nbytes(n) if n else "" for n in (line.asked, line.travelled)),
+        *(nbytes(n) if n else "" for n in (line.asked, line.traveled)),
         abbreviate(line.conflicts) if line.conflicts else "",
     )  # fmt: skip
 

@@ -32,7 +32,7 @@ def describe_spread(access: AccessCost, profile: Profile) -> tuple[str, str]:
         pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
         x, y, _ = profile.threadgroup
         return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _SORT
-    text = f"{'' if access.stride == apart else 'most '}neighbours are {abs(apart):,} bytes apart"
+    text = f"{'' if access.stride == apart else 'most '}neighbors are {abs(apart):,} bytes apart"
     if abs(apart) < LINE:
         verb = "write" if access.kind == "write" else "read"
         return text, f"Let each lane {verb} a whole vector, or store each field in its own array"
@@ -59,7 +59,7 @@ def _swap_helps(access: AccessCost, profile: Profile) -> bool:
 def _walks_own_range(access: AccessCost, profile: Profile, steps: float) -> bool:
     """Return whether each thread reads its own range of memory, piece by piece."""
     bytes_read = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
-    return steps >= _STEPS and access.travelled >= _AGAIN * bytes_read
+    return steps >= _STEPS and access.traveled >= _AGAIN * bytes_read
 
 
 def padding_for(access: AccessCost, profile: Profile) -> int:

@@ -69,7 +69,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
     lines = sum(a.lines for a in profile.accesses)
     found = [
         ResourceBound(
-            "memory", profile.bytes / figures.bandwidth.value, _costliest_line(profile, "travelled"),
+            "memory", profile.bytes / figures.bandwidth.value, _costliest_line(profile, "traveled"),
             public=figures.bandwidth.public,
         ),
         ResourceBound(

@@ -104,10 +104,10 @@ PUZZLES = (
     ),
     Puzzle(
         "differences",
-        "22 · Neighbours",
+        "22 · Neighbors",
         "out[i] = a[i + 1] - a[i], and 0 for the last element. Read each element only once, or nearly so: a lane "
-        "reads its own, and gets the next one from its neighbour with simd_shuffle_down. One lane of each SIMD-group "
-        "has no such neighbour. The grid is rounded up to threadgroups of 128.",
+        "reads its own, and gets the next one from its neighbor with simd_shuffle_down. One lane of each SIMD-group "
+        "has no such neighbor. The grid is rounded up to threadgroups of 128.",
         """kernel void differences(device const float* a, device float* out, constant uint& n,
                         uint i [[thread_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {
@@ -153,7 +153,7 @@ PUZZLES = (
         "in_order",
         "24 · A vote",
         "out[0] is 1 if the first 32 elements are in order, each at least as large as the one before it; else 0. "
-        "out[1] is the same for the next 32, and so on. Each lane compares its own element with its neighbour's, and "
+        "out[1] is the same for the next 32, and so on. Each lane compares its own element with its neighbor's, and "
         "simd_all returns whether this is true in all lanes. The length is a multiple of 32.",
         """kernel void in_order(device const float* a, device uint* out,
                      uint i [[thread_position_in_grid]],
@@ -169,7 +169,7 @@ PUZZLES = (
         shown=32,
         dtype=np.uint32,
         hints=(
-            "simd_shuffle_down returns the neighbour's element; the last lane, which has none, gets its own.",
+            "simd_shuffle_down returns the neighbor's element; the last lane, which has none, gets its own.",
             "simd_all(own <= next), by all lanes; then lane 0 writes.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1)),

@@ -14,7 +14,7 @@ from metalnb.engine.cpu.validated.validated_run import run_validated
 from metalnb.errors import ArgumentError
 
 from .access_report import Log, Validation, WatchedBuffer
-from .judgement import Judge, in_grid
+from .judgment import Judge, in_grid
 
 __all__ = ["SECONDS", "Outcome", "Watcher", "run_and_judge", "watch"]
 

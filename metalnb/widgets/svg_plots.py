@@ -1,4 +1,4 @@
-"""Small plots as SVG that takes its colours from the page.
+"""Small plots as SVG that takes its colors from the page.
 
 They contain no text. Their labels are HTML beside them, which keeps its size when the plot is stretched, and which
 reads as sentences on a page that shows no SVG.

@@ -270,7 +270,7 @@ def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
 
 def steps(shape: tuple[int, ...], gone: tuple[int, ...], a: mnb.Array) -> list[str]:
     strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
-    plan = plan_reduction(axes_of_view(shape, strides, gone), 0, 4, 1, device_of(a.engine.caps), has_centre=False)
+    plan = plan_reduction(axes_of_view(shape, strides, gone), 0, 4, 1, device_of(a.engine.caps), has_center=False)
     return [f"{s.kernel} {s.outputs}" for s in plan or ()]
 
 

@@ -72,7 +72,7 @@ def test_it_fits_and_can_be_read(host: tuple[Page, str], width: int) -> None:
     found: list[Any] = page.evaluate(f"[...document.querySelectorAll('.metalnb')].flatMap({CONTRASTS})")
     assert len(found) > 500
     faint = {text for text, ratio in found if ratio < LEAST}
-    if name.startswith("lab"):  # whose page has colours of its own for tokens
+    if name.startswith("lab"):  # whose page has colors of its own for tokens
         tokens = "[...document.querySelectorAll('.metalnb :is(.c, .k, .m, .p)')]"
         faint -= set(page.evaluate(f"{tokens}.map(e => e.textContent)"))
     assert faint == set()

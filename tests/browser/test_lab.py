@@ -21,9 +21,9 @@ OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"
 # The contrast of each text in a card with its background, lowest first (WCAG 2, 1.4.3).
 CONTRAST = """(() => {
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
-  const over = (colour, behind) => {
+  const over = (color, behind) => {
     canvas.fillStyle = `rgb(${behind})`; canvas.fillRect(0, 0, 1, 1);
-    canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
     return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
   };
   const backdrop = e =>

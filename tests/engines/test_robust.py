@@ -17,7 +17,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu import cpu_engine
 from metalnb.engine.cpu.cpu_checks import thread_checks
-from metalnb.engine.vectoriser.not_vectorised import NotVectorised
+from metalnb.engine.vectorizer.not_vectorized import NotVectorized
 
 HEAD = """#include <metal_stdlib>
 using namespace metal;
@@ -192,7 +192,7 @@ def found_and_named(fault: str, engine: str) -> None:
 RIGHT = {
     "at its own place": "a[i] = b[i];",
     "under a guard": "if (i < uint(k)) a[i] = b[i];",
-    "neighbours under a guard": "if (i > 0 && i + 1 < uint(k)) a[i] = b[i - 1] + b[i + 1];",
+    "neighbors under a guard": "if (i > 0 && i + 1 < uint(k)) a[i] = b[i - 1] + b[i + 1];",
     "an early return": "if (int(i) >= k - 1) return; a[i] = b[i + 1];",
     "clamped from above": "a[i] = b[min(i + 5, uint(k) - 1)];",
     "clamped from both sides": "a[i] = b[clamp(int(i) - 3, 0, k - 1)];",
@@ -230,11 +230,11 @@ RIGHT = {
 
 @pytest.fixture
 def a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a kernel one thread at a time, as the engine does where it cannot vectorise."""
+    """Run a kernel one thread at a time, as the engine does where it cannot vectorize."""
 
     def refused(_: object) -> None:
         message = "the test says so"
-        raise NotVectorised(message)
+        raise NotVectorized(message)
 
     monkeypatch.setattr(cpu_engine, "open_vector_binary", refused)
 

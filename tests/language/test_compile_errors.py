@@ -81,7 +81,7 @@ WRONG = {
         "cannot combine with previous 'void' declaration specifier", "such as half, cannot be used",
     ),
     "undeclared name": Wrong(STD + K + "{\n    y[i] = ¦scale * 2;\n}", "use of undeclared identifier 'scale'"),
-    "misspelt name": Wrong(
+    "misspelled name": Wrong(
         STD + "constant float scale = 2;\n" + K + "{ y[i] = ¦scal * 2; }",
         "use of undeclared identifier 'scal'; did you mean 'scale'?",
         "did you mean 'scale'?",
@@ -227,7 +227,7 @@ WRONG = {
     "bad attribute": Wrong(
         STD + "kernel void k(device float* y [[¦bogus(0)]]) { y[0] = 1; }", "unknown attribute 'bogus'", "section 5.2"
     ),
-    "misspelt attribute": Wrong(
+    "misspelled attribute": Wrong(
         STD + "kernel void k(device float* y, uint i [[¦thread_position_in_gird]]) { y[i] = 1; }",
         "unknown attribute 'thread_position_in_gird'",
         "did you mean [[thread_position_in_grid]]?",
@@ -306,7 +306,7 @@ WRONG = {
         '#include "/etc/passwd": a cell cannot include files',
         "MSL's own headers",
     ),
-    "include of a misspelt header": Wrong(
+    "include of a misspelled header": Wrong(
         "¦#include <metal_stdlob>\n" + K + "{ y[i] = 1; }",
         "#include <metal_stdlob>: a cell cannot include files",
         "did you mean 'metal_stdlib'?",

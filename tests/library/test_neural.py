@@ -281,7 +281,7 @@ def test_few_vectors_times_quantized_weights_by_matrices(
 
 
 def test_nan_spreads_from_a_vector_and_from_a_scale_by_matrices(gpu: Any) -> None:
-    """A vector's neighbour in a set, and rows beside one with a scale that is NaN, stay as they are."""
+    """A vector's neighbor in a set, and rows beside one with a scale that is NaN, stay as they are."""
     gpu(1, ("half",))
     w = np.ones((20, 64), np.float16)
     w[3, 40] = np.nan

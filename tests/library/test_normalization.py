@@ -61,10 +61,10 @@ def test_norms_of_any_row(shape: tuple[int, ...], rng: np.random.Generator) -> N
     host = rng.standard_normal(shape).astype(np.float32) + 3
     weight, bias = (rng.random(shape[-1], np.float32) for _ in range(2))
     wide = host.astype(np.float64)
-    centred = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    centered = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
     x = mnb.asarray(host)
     got = mnb.layer_norm(x, mnb.asarray(weight), mnb.asarray(bias)).numpy()
-    np.testing.assert_allclose(got, centred * weight + bias, rtol=1e-4, atol=2e-5)
+    np.testing.assert_allclose(got, centered * weight + bias, rtol=1e-4, atol=2e-5)
     scaled = wide / np.sqrt(np.square(wide).mean(-1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(mnb.rms_norm(x, mnb.asarray(weight)).numpy(), scaled * weight, rtol=1e-5)
     np.testing.assert_allclose(mnb.rms_norm(x).numpy(), scaled, rtol=1e-5)

@@ -338,7 +338,7 @@ def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, for
 
 
 @pytest.mark.parametrize(("others", "faster"), [(0.99e-6, True), (2e-6, False)])
-def test_speedups_within_noise_are_labelled_as_noise(
+def test_speedups_within_noise_are_labeled_as_noise(
     program: mnb.Program, forgotten: None, others: float, faster: bool,
 ) -> None:  # fmt: skip
     tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])

@@ -141,7 +141,7 @@ class MTLLibrary(ObjCObject):
     def newFunctionWithName_(self, name: str) -> MTLFunction | None:
         made = self._function(name, {})
         if made is not None:
-            made.specialised = not any(words(self._cell).count(c.name) > 1 for c in self._found.constants)
+            made.specialized = not any(words(self._cell).count(c.name) > 1 for c in self._found.constants)
         return made
 
     @selector("newFunctionWithName:constantValues:error:", "##o")
@@ -175,4 +175,4 @@ class MTLLibrary(ObjCObject):
 
 class MTLFunction(ObjCObject):
     def __init__(self, unit: Unit, library: Reflection) -> None:
-        self.unit, self.library, self.specialised = unit, library, True
+        self.unit, self.library, self.specialized = unit, library, True

@@ -40,7 +40,7 @@ _NARROW = 128  # bits of a register, so that a vector of 32 floats takes eight
 _NO_PREPARATION = ("-mllvm", "-disable-cgp")
 # Allocates registers block by block: 34,000 lines for 128-bit registers take 26 seconds instead of 300.
 _FAST_ALLOCATION = (*_NO_PREPARATION, "-mllvm", "-regalloc=fast", "-mllvm", "-optimize-regalloc=false")
-# Also skips the machine scheduler and the SLP vectoriser.
+# Also skips the machine scheduler and the SLP vectorizer.
 _FEWER_PASSES = (*_NO_PREPARATION, "-mllvm", "-enable-misched=false", "-fno-slp-vectorize")
 
 

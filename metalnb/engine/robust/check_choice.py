@@ -17,7 +17,7 @@ from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
 from .rewriting.check_insertion import CheckedModule, Checks, insert_checks
 from .rewriting.check_target import CheckTarget
 
-__all__ = ["CheckChoice", "KernelChecks", "favourable_facts"]
+__all__ = ["CheckChoice", "KernelChecks", "favorable_facts"]
 
 _MAX_FORMS = 3  # forms; the next one checks everything
 _MAX_REMEMBERED = 256  # kinds of launches whose checks are remembered
@@ -26,8 +26,8 @@ _WIDE = 1 << 31
 _ScalarBytes = list[tuple[int, int, int, bytes]]
 
 
-def favourable_facts(count: int) -> list[LaunchFacts]:
-    """Return facts of favourable dispatches, which prove nearly every access that any dispatch can prove."""
+def favorable_facts(count: int) -> list[LaunchFacts]:
+    """Return facts of favorable dispatches, which prove nearly every access that any dispatch can prove."""
     unit, sizes = (1, 1, 1), (1 << 24,) * count
     return [LaunchFacts(unit, unit, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
@@ -50,7 +50,7 @@ class CheckChoice:
     def __init__(self, analysis: Analysis, count: int) -> None:
         self._analysis = analysis
         best = analysis.weakest_proof
-        for facts in favourable_facts(count):
+        for facts in favorable_facts(count):
             if best.unproven or best.long_loops:
                 best = min(best, analysis.prove(facts), key=lambda p: len(p.unproven) + len(p.long_loops))
         self.initial_checks = Checks(best.unproven, best.long_loops)

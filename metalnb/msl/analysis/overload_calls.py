@@ -2,7 +2,7 @@
 
 In such a call, a constant object must appear volatile (`metalnb.msl.rewrite.function_heads.space_overloads`):
 ``c[1].get()`` becomes ``$within<n>(c[1]).get()``, where n is the number of the name. ``$within`` returns any other
-object unchanged, so a call is recognised by its name alone, and in a template the type may be dependent.
+object unchanged, so a call is recognized by its name alone, and in a template the type may be dependent.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def overload_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = D
 
 
 def _loosen_constant_autos(cell: Cell) -> Cell:
-    """Return a cell whose ``constant auto&`` may refer to device memory: the parser drops invalid initialisers.
+    """Return a cell whose ``constant auto&`` may refer to device memory: the parser drops invalid initializers.
 
     Until the calls are edited, all of them return objects in device memory.
     """

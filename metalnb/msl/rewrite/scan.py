@@ -28,7 +28,7 @@ from .function_heads.space_overloads import overloaded_names
 from .input_declarations import scope_inputs
 from .passes import PASSES
 
-__all__ = ["instantiations", "normalise_text", "scan"]
+__all__ = ["instantiations", "normalize_text", "scan"]
 
 _NESTED = 4096
 
@@ -50,7 +50,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     CompileError
         For a ``host_name`` whose template is ambiguous, or template lists too deep for the parser.
     """
-    source = normalise_text(source)
+    source = normalize_text(source)
     text = outline(source)
     for tree in text.trees:
         _check_nesting(text, tree, name)
@@ -81,7 +81,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     )
 
 
-def normalise_text(source: str) -> str:
+def normalize_text(source: str) -> str:
     """Return a text with line ends as in C++, and without characters that no compiler accepts."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
 

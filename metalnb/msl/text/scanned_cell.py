@@ -66,7 +66,7 @@ class Cell:
     notes : tuple of Diagnostic
         Warnings about what was removed.
     derived : mapping of str to str
-        The initialisers of its constants at file scope, if it has function constants.
+        The initializers of its constants at file scope, if it has function constants.
     overloaded : frozenset of str
         The names of members that a class has for const objects in both device and constant memory.
     scope_inputs : tuple of ScopeInput

@@ -1,4 +1,4 @@
-"""Strip plots: the times of several kernels on one axis, a dot for each, as SVG in the page's colours."""
+"""Strip plots: the times of several kernels on one axis, a dot for each, as SVG in the page's colors."""
 
 from __future__ import annotations
 

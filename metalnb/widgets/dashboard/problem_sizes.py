@@ -1,11 +1,11 @@
 """The same problem at larger and smaller sizes.
 
-Axes and numbers that grow with the grid are recognised by their lengths: an axis or a whole number that equals an
+Axes and numbers that grow with the grid are recognized by their lengths: an axis or a whole number that equals an
 extent of the grid or the product of its extents, is a small multiple of it, or is longer by a border. Nothing else
 changes. If that is wrong, the caller passes a function that makes a call of another size.
 
 The arrays of a smaller problem keep as much memory as the original ones. So a kernel that receives a length in an
-unrecognised way (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
+unrecognized way (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checks of a kernel that runs one thread at a time: it cannot be vectorised, or not with these arguments."""
+"""The checks of a kernel that runs one thread at a time: it cannot be vectorized, or not with these arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ThreadChecks(KernelChecks):
     Raises
     ------
     UnreadText, ValueError
-        If the text cannot be analysed.
+        If the text cannot be analyzed.
     """
 
     def __init__(self, unit: Unit, text: str) -> None:
@@ -54,7 +54,7 @@ class ThreadChecks(KernelChecks):
 
 
 def find_thread_checks(unit: Unit, flags: tuple[str, ...]) -> ThreadChecks | None:
-    """Return the checks of a kernel; None if its text cannot be analysed.
+    """Return the checks of a kernel; None if its text cannot be analyzed.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class LinearValues:
             return Linear(operand.text, 0, operand.type.bits) if is_value else None
         if operand.text not in self._known:
             self._known[operand.text] = None  # stays if it depends on itself
-            linear = self._analyse(inst)
+            linear = self._analyze(inst)
             self._known[operand.text] = None if linear is None or is_steep(linear.slope) else linear
         return self._known[operand.text]
 
@@ -116,7 +116,7 @@ class LinearValues:
             return "false" if is_steep(slope) else "true"
         return self._code.op(f"icmp ult i64 {self._code.op(f'add i64 {slope}, {_STEEP - 1}')}, {2 * _STEEP - 1}")
 
-    def _analyse(self, inst: IRInstruction) -> Linear | None:
+    def _analyze(self, inst: IRInstruction) -> Linear | None:
         if inst.opcode == "phi":
             return self._counter(inst)
         if inst.opcode == "select":
