@@ -1781,12 +1781,14 @@ def geomspace(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return `num` numbers from `start` to `stop` with a constant ratio; errors as for `logspace`.
+    """Return `num` numbers from `start` to `stop` with a constant ratio; rounding errors as for `logspace`.
 
     Raises
     ------
     ValueError
         If one end is 0, or their signs differ.
+    TypeError
+        For a dtype that is not floating.
     """
 
 @_op
