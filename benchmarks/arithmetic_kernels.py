@@ -110,9 +110,9 @@ def point_sum(field: Field, count: int, form: str = "loops") -> Long:
         last = ("x2", "y2", "z2") if k == 0 else (f"x3_{k - 1}", f"y3_{k - 1}", f"z3_{k - 1}")
         names = dict(zip(("x2", "y2", "z2"), last, strict=True))
         for to, how, a, b in _SUM:
-            left, right = (names.get(v, v if v in _GIVEN else f"{v}_{k}") for v in (a, b))
+            left, right = (names.get(v, v if v in _INPUT_NAMES else f"{v}_{k}") for v in (a, b))
             lines.append(f"  F {to}_{k} = {how}({left}, {right});\n")
-    inputs = "".join(f"F {name} = at(x, {i});\n" for i, name in enumerate(_GIVEN))
+    inputs = "".join(f"F {name} = at(x, {i});\n" for i, name in enumerate(_INPUT_NAMES))
     text = _arithmetic(field, form, inlined=True) + _kernel(
         field, 6, inputs + "".join(lines), [f"{v}_{count - 1}" for v in ("x3", "y3", "z3")]
     )
@@ -120,7 +120,7 @@ def point_sum(field: Field, count: int, form: str = "loops") -> Long:
              "difference": lambda a, b: (a - b) % field.prime}  # fmt: skip
 
     def outputs(*values: int) -> tuple[int, ...]:
-        values_by_name = dict(zip(_GIVEN, values, strict=True))
+        values_by_name = dict(zip(_INPUT_NAMES, values, strict=True))
         for _ in range(count):
             for to, how, a, b in _SUM:
                 values_by_name[to] = means[how](values_by_name[a], values_by_name[b])
@@ -130,7 +130,7 @@ def point_sum(field: Field, count: int, form: str = "loops") -> Long:
     return _over(field, f"{count} point sums, {form}", text, 6, outputs)
 
 
-_GIVEN = ("x1", "y1", "z1", "x2", "y2", "z2")
+_INPUT_NAMES = ("x1", "y1", "z1", "x2", "y2", "z2")
 # add-2007-bl from the Explicit-Formulas Database, with each square computed as a product
 _SUM = tuple(tuple(line.split()) for line in """
     zz1 product z1 z1\n zz2 product z2 z2\n u1 product x1 zz2\n u2 product x2 zz1\n p1 product z2 zz2

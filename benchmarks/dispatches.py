@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ("01_first_kernel", "02_memory_and_throughput", "03_reductions", "04_tiling", "07_debugging_a_kernel")
 
 
-_SMALL = 1 << 20  # bytes
+_SMALL_BYTES = 1 << 20  # bytes
 
 
 class Dispatched(NamedTuple):
@@ -51,7 +51,7 @@ class Dispatched(NamedTuple):
 
 
 def _contents(argument: Any) -> bytes | None:
-    if not isinstance(argument, np.ndarray) or not 0 < argument.nbytes <= _SMALL or not argument.flags.writeable:
+    if not isinstance(argument, np.ndarray) or not 0 < argument.nbytes <= _SMALL_BYTES or not argument.flags.writeable:
         return None
     return argument.tobytes() if argument.flags.c_contiguous else None
 

@@ -26,7 +26,7 @@ GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "pu
 BOUND = {"elementwise", "activation"}
 LEAST = 2e-5  # s: the time of a shorter dispatch says little about its code
 SECONDS = 0.12  # to measure each dispatch
-_LONG = 10  # s
+_TIME_LIMIT = 10  # s
 
 
 class Measured(NamedTuple):
@@ -49,7 +49,7 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     d.restore()
     try:
-        with mnb.timeout(_LONG):  # a notebook has an endless loop
+        with mnb.timeout(_TIME_LIMIT):  # a notebook has an endless loop
             ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
         ticket.wait()
         once = ticket.elapsed() or 0.0

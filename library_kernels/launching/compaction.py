@@ -16,7 +16,7 @@ __all__ = ["Compaction", "count_kept", "flat_nonzero", "kept_positions", "kept_v
 
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 _SMALLEST_TILE, _LARGEST_TILE = 1024, 16384  # elements
-_MOST = 1 << 31
+_ELEMENT_LIMIT = 1 << 31
 
 
 class Compaction(NamedTuple):
@@ -59,8 +59,8 @@ class Compaction(NamedTuple):
 def count_kept(caller: str, x: Array, test: str) -> Compaction:
     """Count the elements to keep, tile by tile."""
     n = x.size
-    if n >= _MOST:
-        raise ValueError(f"{caller}: {n:,} elements are too many; at most {_MOST - 1:,}.")
+    if n >= _ELEMENT_LIMIT:
+        raise ValueError(f"{caller}: {n:,} elements are too many; at most {_ELEMENT_LIMIT - 1:,}.")
     kernels = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
     tile = max(_SMALLEST_TILE, min(_LARGEST_TILE, n // 512 // LANES * LANES))
     tiles = -(-n // tile)

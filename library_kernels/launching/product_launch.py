@@ -42,7 +42,7 @@ _OFTEN = 512  # from this many columns of B, a large A is made contiguous first
 _PLANS = 1024
 _FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # the files whose kernels compute tiles
 _FILES = (("dot", "dots.metal"), ("columns", "columns.metal"))
-_LARGE = 1024  # larger plans are not kept: they take much memory, and little time compared with the products
+_LARGEST_KEPT_PLAN = 1024  # a larger one takes much memory, and little time compared with the products
 
 
 class CompiledProduct(NamedTuple):
@@ -137,7 +137,7 @@ def _drop_axis(x: Array, axis: int) -> Array:
 
 
 def _plan_for(make: Make, a: Array, b: Array, batch: Shape) -> CompiledProduct:
-    plan_cached = _cached_plan if math.prod(batch) <= _LARGE else _cached_plan.__wrapped__
+    plan_cached = _cached_plan if math.prod(batch) <= _LARGEST_KEPT_PLAN else _cached_plan.__wrapped__
     operands = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
     engine = a.engine
     device = device_of(engine.caps) if make is plan_product else CORES

@@ -26,8 +26,8 @@ from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
 
-_NARROW = 16  # fewer adjacent positions do not fill a SIMD-group;
-_TOGETHER = 1024  # … from this many positions, one pays off
+_NARROW_WIDTH = 16  # fewer adjacent positions do not fill a SIMD-group;
+_WIDE_WIDTH = 1024  # … from this many positions, one pays off
 _WINDOW = 64  # a GPU loads this many elements of a window at once
 _WINDOWED = struct.Struct("<11If2IQ")
 _THREADS = 256  # threads in a threadgroup on a GPU
@@ -73,10 +73,10 @@ def _pool(  # noqa: PLR0913
             tag(x.dtype), x.device,
         ), "max" if maximum else "mean", math.prod(x.shape[:-axes])  # fmt: skip
         columns, rows = pair(places, 1)
-        if columns < _NARROW or not x.engine.caps.serial:
+        if columns < _NARROW_WIDTH or not x.engine.caps.serial:
             dispatch(program[name], make_contiguous(x), out, settings, grid=(columns, rows, count))
         else:
-            each = max(1, min(rows, _TOGETHER // columns))
+            each = max(1, min(rows, _WIDE_WIDTH // columns))
             lines = {"columns": columns, "rows": rows, "each": each}
             step = s[-1] if s[-1] <= 2 else 0
             dispatch(program[f"{name}_{step}"], make_contiguous(x), out, settings, lines,

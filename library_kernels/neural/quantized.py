@@ -31,11 +31,11 @@ Host = np.ndarray[Any, Any]
 _UINT = np.dtype(np.uint32)
 _TOLD = struct.Struct("<4Q4I")
 _OFFSET = struct.Struct("<Q")
-_FEW = 8  # for more vectors than this, the weights are unpacked before the product
+_FEW_VECTORS = 8  # for more vectors than this, the weights are unpacked before the product
 _BUSY = 12  # of a GPU's 64 SIMD-groups, this many reach its memory bandwidth
 _VECTOR = 16  # a lane reads at most this many bytes at once
 _SIDE = 16  # rows of two matrices, one above the other
-_FULL = 15  # this many SIMD-groups of a processor have enough loads of 16 bytes in flight
+_GROUPS_PER_PROCESSOR = 15  # this many SIMD-groups of a processor have enough loads of 16 bytes in flight
 _STEP = 512  # a SIMD-group takes this many bits of a row at once
 _LAUNCHES = 512  # plans to keep
 
@@ -296,7 +296,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     check_engine(x.engine, "quantized_matmul", parts.words)
     n, k = parts.shape
     m = math.prod(x.shape[:-1])
-    if m > _FEW or not m * n * k:
+    if m > _FEW_VECTORS or not m * n * k:
         weights = _weights(parts, x.dtype)
         result = product(x if x.ndim > 1 else x.reshape((1, k)), weights.T, x.shape[:-2])
         return result.reshape((*x.shape[:-1], n))
@@ -372,7 +372,7 @@ def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int
     tall = 2 if m <= 2 else 1  # more vectors leave registers for fewer rows
     steps, tiles = k * bits // _STEP, -(-n // (_SIDE * tall))
     simds = 4
-    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _FULL * device.tile_places:
+    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _GROUPS_PER_PROCESSOR * device.tile_places:
         simds *= 2
     return tall, simds
 

@@ -22,14 +22,14 @@ _LAYOUT = struct.Struct("<q12I")
 _CONVOLUTION = struct.Struct("<6q8I")
 _CHANNELS = struct.Struct("<4q16I")
 _DEPTHWISE = struct.Struct("<3Q4I2i8I")
-_HELD = 56  # a thread holds at most this many elements of the image, and
-_PLACES = (4, 2, 1)  # … computes this many positions of a column from them
-_FEW, _ROWS = 16, 4  # laying out pays off for larger windows; going through rows does not for fewer
-_WASTED = 8  # wider panels may waste at most one in this many sums
-_ELEMENTS_PER_GROUP = 4096  # … that one SIMD-group lays out, or sums in one channel
-_LARGE, _SMALL = 12, 8  # outputs per SIMD-group: the larger number pays off
-_DEEP = 512  # … from this many products per output
-_LARGEST = 1 << 31  # the kernels can count this many elements in a group's image
+_HELD_ELEMENTS = 56  # a thread holds at most this many elements of the image
+_ROWS_PER_THREAD = (4, 2, 1)  # positions of a column that a thread computes from them
+_SMALL_WINDOW, _FEWEST_ROWS = 16, 4  # laying out pays off for larger windows; going through rows does not for fewer
+_SUMS_PER_WASTED = 8  # wider panels may waste at most one in this many sums
+_ELEMENTS_PER_GROUP = 4096  # one SIMD-group lays out this many, or sums this many in one channel
+_LARGE_BLOCK, _SMALL_BLOCK = 12, 8  # outputs per SIMD-group
+_ENOUGH_TERMS = 512  # from this many products per output, the large block pays off
+_ELEMENT_LIMIT = 1 << 31  # the kernels can count this many elements in a group's image
 
 Shape = tuple[int, ...]
 
@@ -160,15 +160,15 @@ def plan_convolution(
     plane = row_axis.full * columns + column_axis.full - columns  # with the zeros that follow the last row
     phases = list(itertools.product(range(len(row_axis.phases)), range(len(column_axis.phases))))
     image = channels * len(phases) * plane
-    if image >= _LARGEST:
+    if image >= _ELEMENT_LIMIT:
         return None
 
     last = (places[0] - 1) * columns + places[1]
     outputs_per_group = outputs // groups
-    rows = next(r for r in FORMS if r <= outputs_per_group or (r == _LARGE and outputs_per_group >= _SMALL))
+    rows = next(r for r in FORMS if r <= outputs_per_group or (r == _LARGE_BLOCK and outputs_per_group >= _SMALL_BLOCK))
     blocks, rows_of_blocks = _blocks(outputs_per_group, channels * math.prod(geometry.size), rows)
-    panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES * (_WASTED - 1) <= last * _WASTED),
-                  FORMS[rows][-1])  # fmt: skip
+    sums = last * _SUMS_PER_WASTED // (_SUMS_PER_WASTED - 1)
+    panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES <= sums), FORMS[rows][-1])
     is_unpadded = not any(map(any, geometry.padding)) and geometry.stride == (1, 1)
     in_place = is_contiguous_float32 and is_unpadded and last >= panels * LANES
     image_layout = None if in_place else _image_layout(x, geometry, row_axis, column_axis, columns, plane)
@@ -208,7 +208,7 @@ class ChannelsPlan(NamedTuple):
 def plan_channels(x: Shape, weight: Shape, window: Windows, groups: int) -> ChannelsPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None if another kernel suits it better."""
     (rows, columns), outputs = window.places(x[1:]), weight[0]
-    if weight[1] != 1 or math.prod(window.size) > _FEW or columns < LANES // 2 or rows < _ROWS:
+    if weight[1] != 1 or math.prod(window.size) > _SMALL_WINDOW or columns < LANES // 2 or rows < _FEWEST_ROWS:
         return None
     rows_per_group = max(1, min(rows, _ELEMENTS_PER_GROUP // columns))
     (top, _), (padding_left, _) = window.padding
@@ -251,8 +251,8 @@ def plan_depthwise(x: Shape, weight: Shape, window: Windows, groups: int) -> Dep
     (rows, columns), outputs = window.places(x[1:]), weight[0]
     reach = (height - 1) * dilation_y + 1
     overlap = stride_y < reach and rows > 1
-    choices = (n for n in (_PLACES if overlap else (1,)) if n <= rows)
-    rows_per_thread = next((n for n in choices if ((n - 1) * stride_y + reach) * width <= _HELD), 0)
+    choices = (n for n in (_ROWS_PER_THREAD if overlap else (1,)) if n <= rows)
+    rows_per_thread = next((n for n in choices if ((n - 1) * stride_y + reach) * width <= _HELD_ELEMENTS), 0)
     if not rows_per_thread:
         return None
     (top, _), (padding_left, _) = window.padding
@@ -266,11 +266,12 @@ def plan_depthwise(x: Shape, weight: Shape, window: Windows, groups: int) -> Dep
 
 def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
     """Return how many SIMD-groups sum the outputs of a panel, and how many of these sum `rows`, the others 8."""
-    if rows < _LARGE:
+    if rows < _LARGE_BLOCK:
         return -(-outputs // rows), -(-outputs // rows)
-    result = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
+    most_large = outputs // _LARGE_BLOCK if terms >= _ENOUGH_TERMS else 0
+    result = [(-(-(outputs - n * _LARGE_BLOCK) // _SMALL_BLOCK), n) for n in range(most_large + 1)]
     # Outputs summed twice count, and reading x once counts as two more outputs.
-    small, large = min(result, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
+    small, large = min(result, key=lambda m: m[0] * (_SMALL_BLOCK + 2) + m[1] * (_LARGE_BLOCK + 2))
     return small + large, large
 
 

@@ -14,7 +14,7 @@ from .row_splits import FEW_TERMS, TILE_BYTES, Split, split_columns, split_down,
 __all__ = ["Axis", "ReductionStep", "axes_of_view", "merge_axes", "packed_reduction", "plan_reduction"]
 
 _BLOCK = 4096  # a SIMD-group adds up this many elements before it updates the total; a stretch is a multiple
-_ALONE = 512  # from this many reductions, a thread takes more than a few elements by itself
+_ENOUGH_REDUCTIONS = 512  # from this many reductions, a thread takes more than a few elements by itself
 _LAID_OUT = 1024  # narrow rows are laid end to end up to this many columns
 
 _FORMAT = struct.Struct("<4q7If")
@@ -209,7 +209,7 @@ def _reduce_columns_in_tiles(
         step, _ = _columns(wide_form, size, scale, device, has_center=False, tail=tail)
         return step, _partial_form(form, step.outputs // form.outer // form.width)
     if form.width < LANES:
-        if form.length <= FEW_TERMS or (form.outer * form.width >= _ALONE and form.length <= _BLOCK):
+        if form.length <= FEW_TERMS or (form.outer * form.width >= _ENOUGH_REDUCTIONS and form.length <= _BLOCK):
             return _reduce_each(form, scale, has_center=has_center)
         if has_center:
             return None

@@ -28,7 +28,7 @@ __all__ = [
 _KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "radix.h", "order.h")
 _VALUES = ("search.metal", "thin_serial.metal", *_KERNELS[1:])
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
-_LITTLE, _MOST = 1 << 17, 1 << 31  # between these lengths, dropping duplicates before the sort may pay off
+_SHORTEST, _LONGEST = 1 << 17, 1 << 31  # between these lengths, dropping duplicates before the sort may pay off
 _SAMPLES, _SAMPLE = 16, 4096  # tiles sampled for an estimate, and elements per tile
 _TILE = 1 << 18
 
@@ -106,7 +106,7 @@ def _values(caller: str, x: Any, *, equal_nan: bool = False) -> Array:
 
 def _drop_duplicates(x: Array) -> Array:
     """Drop most duplicates of a row before it is sorted, if there are many and this is fast."""
-    if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
+    if not x.engine.caps.serial or not _SHORTEST <= x.size < _LONGEST:
         return x
     sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}
     counts = _thin_tiles(x, sample, _SAMPLES)[1].read()[:_SAMPLES].sum()

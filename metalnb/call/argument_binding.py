@@ -27,7 +27,7 @@ Memory = Array | bytearray
 # sizes, since a native one turns 1e39 into an infinite float.
 _PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
 _OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
-_EXACT = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
+_SCALAR_TYPES = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
 class Slot:
@@ -107,14 +107,14 @@ class Slot:
 
     def _value(self, value: Any) -> Memory:
         """Pack the value of a read-only reference."""
-        if self._pack is not None and type(value) in _EXACT:
+        if self._pack is not None and type(value) in _SCALAR_TYPES:
             try:
                 return bytearray(self._pack(value))
             except (struct.error, OverflowError):
                 pass  # does not fit: reported below
         if self._record is not None and type(value) is dict:
             names, packer = self._record
-            if value.keys() == names.keys() and all(type(v) in _EXACT for v in value.values()):
+            if value.keys() == names.keys() and all(type(v) in _SCALAR_TYPES for v in value.values()):
                 try:
                     return bytearray(packer.pack(*map(value.__getitem__, names)))
                 except (struct.error, OverflowError):

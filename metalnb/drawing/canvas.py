@@ -18,7 +18,7 @@ COLORS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc
 INCHES = 0.36  # size of a cell
 _CELL = 0.82  # fraction of its space that a cell fills
 _DPI = 110
-_MOST = 64  # cells in a row that can still be distinguished
+_MAX_CELLS = 64  # cells in a row that can still be distinguished
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ class Picture:
 
 def check_places(caller: str, size: int, places: Sequence[int]) -> None:
     """Reject, for the function `caller`, an array that is too long to draw, and places outside it."""
-    if not 1 <= size <= _MOST:
-        raise ArgumentError(f"{caller}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
+    if not 1 <= size <= _MAX_CELLS:
+        message = f"{caller}: draws 1 to {_MAX_CELLS} elements; got {size}. Draw fewer: the pattern is the same."
+        raise ArgumentError(message)
     if wrong := [place for place in places if not 0 <= place < size]:
         raise ArgumentError(f"{caller}: element {wrong[0]} is outside the array of {size}.")
 

@@ -16,8 +16,8 @@ __all__ = ["curves"]
 _LABELS = 12  # this many labels fit below the axis
 _SIZE = (8.2, 3.5)  # inches
 _UNITS = ("B", "KiB", "MiB", "GiB")
-_WHOLE = 1000  # from here, numbers have no decimals
-_FEW = 2.5  # with fewer powers of ten, there are grid lines between them, too
+_NO_DECIMALS_FROM = 1000  # from here, numbers have no decimals
+_FEW_DECADES = 2.5  # with fewer powers of ten, there are grid lines between them, too
 
 
 def curves(
@@ -110,7 +110,7 @@ def _grid(figures: list[float]) -> Any:
     """Place the grid lines at the powers of ten; if there are few, at 2 and 5 times them too."""
     from matplotlib.ticker import LogLocator
 
-    is_narrow = math.log10(max(figures) / min(figures)) < _FEW
+    is_narrow = math.log10(max(figures) / min(figures)) < _FEW_DECADES
     return LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,))
 
 
@@ -133,4 +133,4 @@ def _place(value: float, *, sizes: bool) -> str:
     if sizes:
         power = min(int(math.log2(value)) // 10, len(_UNITS) - 1)
         return f"{value / 1024**power:,.4g} {_UNITS[power]}"
-    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= _NO_DECIMALS_FROM else f"{value:.3g}"

@@ -9,7 +9,7 @@ from .canvas import INK, Picture, color, png
 
 __all__ = ["timeline"]
 
-_WIDE, _HIGH = 1.55, 0.42  # inches per moment, and per row
+_MOMENT_WIDTH, _ROW_HEIGHT = 1.55, 0.42  # inches per moment, and per row
 
 
 def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) -> Picture:
@@ -46,7 +46,7 @@ def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = (
         raise ArgumentError(f"timeline: a barrier is between two of the {count} moments; got {wrong[0]}.")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDE * (count + 0.8), _HIGH * len(rows)))
+    figure = Figure(figsize=(_MOMENT_WIDTH * (count + 0.8), _ROW_HEIGHT * len(rows)))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(-0.8, count), ylim=(len(rows), 0))
     axes.axis("off")

@@ -17,7 +17,7 @@ from .time_bounds import describe_bottleneck
 
 __all__ = ["KnownCounts", "known_counts", "known_flops", "remember", "summarize"]
 
-_MOST = 256
+_CALLS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def remember(dispatch: Dispatch, profile: Profile) -> None:
     key = id(unit), dispatch.grid, dispatch.threadgroup
     _known.pop(key, None)
     _known[key] = unit, _scalars(unit, dispatch.arguments), summarize(profile)
-    while len(_known) > _MOST:
+    while len(_known) > _CALLS_KEPT:
         _known.popitem(last=False)
 
 

@@ -17,7 +17,7 @@ __all__ = ["COLUMNS", "abbreviate", "headline", "line_cells", "profile_text", "t
 
 COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "simd", "asked", "travels", "conflicts")
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_EXACT = 10_000
+_EXACT_BELOW = 10_000
 
 
 def profile_text(profile: Profile) -> str:
@@ -81,7 +81,7 @@ def _intensity(profile: Profile) -> str:
 
 def abbreviate(number: float) -> str:
     """Abbreviate a count: ``12.3 M``; below 10,000 it is unchanged."""
-    if number < _EXACT:
+    if number < _EXACT_BELOW:
         return f"{round(number):,}"
     size, prefix = next(unit for unit in _UNITS if number >= 0.9995 * unit[0])
     value = number / size

@@ -10,8 +10,8 @@ from .profile_record import Profile
 
 __all__ = ["describe_spread", "padding_for"]
 
-_STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
-_AGAIN = 4  # transfers of a sector if a loop uses it piece by piece
+_ENOUGH_STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
+_TRANSFERS = 4  # transfers of a sector if a loop uses it piece by piece
 _MOST_PADDING = 32  # elements
 _SORT = "Sort the lookups, or stage the table through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
@@ -59,7 +59,7 @@ def _swap_helps(access: AccessCost, profile: Profile) -> bool:
 def _walks_own_range(access: AccessCost, profile: Profile, steps: float) -> bool:
     """Return whether each thread reads its own range of memory, piece by piece."""
     bytes_read = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
-    return steps >= _STEPS and access.traveled >= _AGAIN * bytes_read
+    return steps >= _ENOUGH_STEPS and access.traveled >= _TRANSFERS * bytes_read
 
 
 def padding_for(access: AccessCost, profile: Profile) -> int:

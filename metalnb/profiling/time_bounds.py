@@ -21,7 +21,7 @@ from .profile_record import Profile
 __all__ = ["ResourceBound", "busy_processors", "describe_bottleneck", "describe_estimate", "time_bounds"]
 
 _PASS = 128  # bytes moved by one pass over 32 banks
-_SEVERAL = 1.5
+_CONFLICTS_SHOWN = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _most_scattered(profile: Profile) -> tuple[int, str]:
     if access is None or not access.lines:
         return 0, ""
     lines, least = access.lines / access.runs, ceil(access.used / access.runs / LINE)
-    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL * least else ""
+    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _CONFLICTS_SHOWN * least else ""
 
 
 def _most_conflicting(profile: Profile) -> tuple[int, str]:
@@ -161,7 +161,7 @@ def _most_conflicting(profile: Profile) -> tuple[int, str]:
     if access is None or not access.passes:
         return 0, ""
     conflicts = access.passes / access.least
-    return access.line, f"{conflicts:.0f}-way conflicts" if conflicts >= _SEVERAL else ""
+    return access.line, f"{conflicts:.0f}-way conflicts" if conflicts >= _CONFLICTS_SHOWN else ""
 
 
 def _with_article(device: str) -> str:

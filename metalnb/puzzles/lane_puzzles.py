@@ -13,7 +13,7 @@ from .puzzle import LaunchOptions, Puzzle
 __all__ = ["PUZZLES"]
 
 _LANES = 32
-_WHOLE = (32, 64, 96, 256)  # sizes that are multiples of 32
+_WHOLE_GROUPS = (32, 64, 96, 256)  # sizes that are multiples of 32
 
 
 def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -70,7 +70,7 @@ PUZZLES = (
         one_array,
         lambda a: _blocks(a)[:, ::-1].reshape(-1),
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         shown=32,
         hints=(
             "Every lane provides a value, and names the lane that it reads from.",
@@ -141,7 +141,7 @@ PUZZLES = (
         one_array,
         _farthest,
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         shown=32,
         hints=(
             "for (ushort gap = 16; gap > 0; gap /= 2) { float other = simd_shuffle_down(best, gap); … }",
@@ -164,7 +164,7 @@ PUZZLES = (
         sorted_blocks,
         lambda a: np.asarray((np.diff(_blocks(a), axis=1) >= 0).all(1), np.uint32),
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         cases=IN_ORDER,
         shown=32,
         dtype=np.uint32,
@@ -267,7 +267,7 @@ PUZZLES = (
         runs,
         _segmented_sums,
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         cases=SEGMENTS,
         shown=32,
         hints=(

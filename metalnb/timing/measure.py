@@ -28,7 +28,7 @@ from .units import percent, seconds, trim_grid
 
 __all__ = ["job_of", "measure", "name_of"]
 
-_WIDE = 0.10  # fraction of the median: a larger distance between p20 and p80 causes a warning
+_WIDE_SPREAD = 0.10  # fraction of the median: a larger distance between p20 and p80 causes a warning
 
 
 def measure(
@@ -217,7 +217,7 @@ def _warnings(timing: Timing, machine: Limits, others: float) -> tuple[str, ...]
     notes = []
     if not machine.sure and (timing.limit or timing.peak):
         notes.append(f"the limits were measured while the machine was {machine.state}: mnb.limits(again=True)")
-    if timing.spread > _WIDE:
+    if timing.spread > _WIDE_SPREAD:
         reason = f"; other programs used {percent(others)} of the processors meanwhile" if others > BUSY else ""
         notes.append(f"the times spread over {percent(timing.spread)} of the median{reason}")
     elif others > BUSY:

@@ -15,10 +15,10 @@ from .bound_call import BoundArgument, BoundCall
 
 __all__ = ["Knob", "apply_settings", "free_knobs", "knobs", "lengths", "set_ranges"]
 
-_MOST = 16  # at most this many components of a value get a knob
-_EXACT = 2**53  # sliders have JavaScript's numbers, exact up to here
-_STEPS = 10_000
-_TIED = 8  # a whole number of at least this that equals the length of an array is assumed to be that length
+_MOST_KNOBS = 16  # at most this many components of a value get a knob
+_LARGEST_EXACT = 2**53  # sliders have JavaScript's numbers, exact up to here
+_SLIDER_STEPS = 10_000
+_SMALLEST_LENGTH = 8  # a whole number of at least this that equals the length of an array is assumed to be that length
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Knob:
         """The step of its slider."""
         if self.dtype.kind in "iub":
             return 1
-        exponent = math.floor(math.log10((self.high - self.low) / _STEPS or 1))
+        exponent = math.floor(math.log10((self.high - self.low) / _SLIDER_STEPS or 1))
         return float(10.0**exponent)
 
 
@@ -78,7 +78,7 @@ def lengths(call: BoundCall) -> set[int]:
     for part in call.parts:
         if part.is_array:
             sizes |= {*part.shape, part.value.size, math.prod(part.shape)}
-    return {n for n in sizes if n >= _TIED} | {n for n in (*call.grid, math.prod(call.grid)) if n >= _TIED}
+    return {n for n in (*sizes, *call.grid, math.prod(call.grid)) if n >= _SMALLEST_LENGTH}
 
 
 def free_knobs(call: BoundCall) -> list[Knob]:
@@ -138,7 +138,7 @@ def _leaves(part: BoundArgument) -> Iterator[tuple[str, np.dtype[Any], int, Any]
     else:
         width = (layout.shape or (1,))[-1] if part.inner else 0
         places = list(_components(part.value.dtype, part.inner, name, 0, width))
-    for label, dtype, offset in places[:_MOST]:
+    for label, dtype, offset in places[:_MOST_KNOBS]:
         number = np.frombuffer(memory, dtype, 1, offset)[0]
         if dtype.kind in "fiub" and math.isfinite(number):
             yield label, dtype, offset, float(str(number)) if dtype.kind == "f" else number.item()  # 0.1, not 0.1000…1
@@ -175,9 +175,9 @@ def _range(dtype: np.dtype[Any], value: Any, reach: float, *, is_alone: bool) ->
     if dtype.kind == "b":
         return 0, 1
     if dtype.kind in "iu":
-        limit = min(np.iinfo(dtype).max, _EXACT)
+        limit = min(np.iinfo(dtype).max, _LARGEST_EXACT)
         low = 0 if value == 0 else 1 if value > 0 else 2 * value
-        return max(low, int(np.iinfo(dtype).min), -_EXACT), max(low + 1, min(limit, max(2 * value, 10)))
+        return max(low, int(np.iinfo(dtype).min), -_LARGEST_EXACT), max(low + 1, min(limit, max(2 * value, 10)))
     if not is_alone:
         return -2 * reach, 2 * reach
     return (0, 2 * value) if value > 0 else (2 * value, 0) if value < 0 else (-1, 1)

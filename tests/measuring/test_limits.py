@@ -40,7 +40,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> cache.Store:
     monkeypatch.setattr(module, "_span", lambda _: 1 << 20)
     monkeypatch.setattr(module, "_RUNS", 2)
     monkeypatch.setattr(module, "_CROWDED", 1.0)  # whatever machine runs the tests
-    monkeypatch.setattr(module, "_WIDE", 1.0)
+    monkeypatch.setattr(module, "_WIDE_SPREAD", 1.0)
     monkeypatch.setattr(module, "_recent", {})
     monkeypatch.setattr(module, "cache", SimpleNamespace(store=lambda: store, digest=cache.digest))
     return store
@@ -69,7 +69,7 @@ def test_what_was_measured_at_a_bad_time_is_used_for_a_while_and_not_kept(
     state: str, changed: dict[str, float], small: cache.Store, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(module, "_CROWDED", 0.30)
-    monkeypatch.setattr(module, "_WIDE", 0.30)
+    monkeypatch.setattr(module, "_WIDE_SPREAD", 0.30)
     bad, calls = replace(GIVEN, **changed), []
     monkeypatch.setattr(module, "_measure", lambda _: calls.append(1) or bad)
     assert (bad.state, GIVEN.state, replace(GIVEN, others=0.2).state) == (state, "quiet", "shared")

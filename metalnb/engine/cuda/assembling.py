@@ -22,7 +22,7 @@ from .ptx import compile_ptx, ignores_threadgroups, limit_registers
 
 __all__ = ["Assembler", "CudaBinary"]
 
-_LARGE = 200_000  # characters; longer PTX is assembled with little optimization
+_LARGE_PTX = 200_000  # characters; longer PTX is assembled with little optimization
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class Assembler:
         api, gpu = self._gpu.api, self._gpu
         image = np.frombuffer(text.encode() + b"\0", np.uint8)
         # The assembler takes quadratic time unless it optimizes little.
-        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
+        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE_PTX else []
         names, values = [name for name, _ in options], [value for _, value in options]
         with LOADING:
             status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, values)

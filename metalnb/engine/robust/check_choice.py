@@ -21,7 +21,7 @@ __all__ = ["CheckChoice", "KernelChecks", "favorable_facts"]
 
 _MAX_FORMS = 3  # forms; the next one checks everything
 _MAX_REMEMBERED = 256  # kinds of launches whose checks are remembered
-_WIDE = 1 << 31
+_WIDE_BYTES = 1 << 31
 
 _ScalarBytes = list[tuple[int, int, int, bytes]]
 
@@ -65,7 +65,8 @@ class CheckChoice:
                 return checks
         facts = facts_of(arguments, grid, threadgroup)
         proof = self._analysis.prove(facts)
-        checks = self._choose_form(Checks(proof.unproven, proof.long_loops, wide=max(*grid, *facts.sizes) >= _WIDE))
+        is_wide = max(*grid, *facts.sizes) >= _WIDE_BYTES
+        checks = self._choose_form(Checks(proof.unproven, proof.long_loops, wide=is_wide))
         self._remember(key, proof, facts, checks)
         return checks
 

@@ -16,8 +16,8 @@ from .shape_analysis.lane_shapes import BOTH, LaneShape
 
 __all__ = ["SimdForm", "form_for", "position_shapes", "row_position_shapes"]
 
-_LEAST = 8  # least number of lanes worth a vector
-_SHORT = (16, 8)  # threads in a row that is part of a SIMD-group
+_FEWEST_LANES = 8  # least number of lanes worth a vector
+_ROW_LENGTHS = (16, 8)  # threads in a row that is part of a SIMD-group
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,11 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, max_lanes: int = SIMD
         has_rows = is_line or all(size % SIMDGROUP == 0 for size in sizes)
     else:
         width = min(lanes_for_rows(x), max_lanes)
-        has_rows = is_line or x >= _LEAST
+        has_rows = is_line or x >= _FEWEST_LANES
     if not has_rows:
         is_even = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
         width = SIMDGROUP if simd else max_lanes
-        row = next((r for r in _SHORT if r < width and all(size % r == 0 for size in sizes)), 0)
+        row = next((r for r in _ROW_LENGTHS if r < width and all(size % r == 0 for size in sizes)), 0)
         full = is_even and x * y * z % width == 0
         return SimdForm(width, flat=True, full=full, grid_aligned=False, index_aligned=True, row=row)
     full = all(size % width == 0 for size in sizes)

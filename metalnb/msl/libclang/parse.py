@@ -185,7 +185,7 @@ def _shorten(message: str) -> str:
     return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
 
 
-_LONG = re.compile(r"[\w$]{512}")
+_LONG_WORD = re.compile(r"[\w$]{512}")
 
 
 @functools.cache
@@ -248,7 +248,7 @@ def _parse_files(
 
     def work() -> Any:
         flags_used = flags(version)
-        if any(_LONG.search(text) for _, text in files):  # searching for a similar name would take minutes
+        if any(_LONG_WORD.search(text) for _, text in files):  # searching for a similar name would take minutes
             flags_used[flags_used.index("-fspell-checking")] = "-fno-spell-checking"
         header_path = precompiled_header(cindex, tuple(flags_used), library=library)
         if header_path is not None:

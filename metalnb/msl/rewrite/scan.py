@@ -30,7 +30,7 @@ from .passes import PASSES
 
 __all__ = ["instantiations", "normalize_text", "scan"]
 
-_NESTED = 4096
+_DEEPEST_LIST = 4096
 
 
 def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset()) -> Cell:
@@ -135,8 +135,8 @@ def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
     for previous, token in pairwise(tree.tokens):
         if token.text == "<" and previous.kind == "word":
             depth += 1
-            if depth > _NESTED:
-                message = f"template lists are nested more than {_NESTED} deep"
+            if depth > _DEEPEST_LIST:
+                message = f"template lists are nested more than {_DEEPEST_LIST} deep"
                 _refuse(text, name, token.start, message, "name the inner ones")
         elif token.kind != "word" and token.text != "::":
             depth = 0

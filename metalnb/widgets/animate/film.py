@@ -17,7 +17,7 @@ from metalnb.errors import ArgumentError
 
 __all__ = ["Filmstrip", "enlarge", "gif", "mp4", "strip_html"]
 
-_LEAST = 256  # smaller frames are enlarged to this many pixels, by a whole factor
+_SMALLEST_FRAME = 256  # smaller frames are enlarged to this many pixels, by a whole factor
 _PICTURES = 6  # pictures in a strip
 _THUMB = 180  # most pixels of a picture's longer side
 
@@ -66,7 +66,7 @@ def strip_html(pictures: Iterable[tuple[int, bytes]]) -> str:
 def enlarge(frames: Iterable[Any]) -> Iterator[Any]:
     """Enlarge small frames by a whole factor, so that their elements stay squares."""
     for frame in frames:
-        factor = max(1, _LEAST // max(frame.shape[:2]))
+        factor = max(1, _SMALLEST_FRAME // max(frame.shape[:2]))
         yield frame.repeat(factor, 0).repeat(factor, 1) if factor > 1 else frame
 
 

@@ -35,7 +35,7 @@ _SIMPLIFY = (
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
 _MAX_LENGTH = 40_000  # arithmetic instructions; clang compiles vector code of that length in a few seconds
-_SHORT = 3000  # characters; a shorter cell is never long after inlining
+_SHORT_CELL = 3000  # characters; a shorter cell is never long after inlining
 _TEXT = ("-S", "-emit-llvm")
 _NO_PASSES = ("-Xclang", "-disable-llvm-passes")
 # Scheduling again, after registers are assigned, takes up to half of a long block's time; out-of-order
@@ -90,7 +90,7 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
         If the kernel is longer.
     """
     text, target = lane_text(unit), _target(flags or toolchain.flags())
-    if not (has_division(unit) or len(unit.text) > _SHORT):
+    if not (has_division(unit) or len(unit.text) > _SHORT_CELL):
         return driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_TEXT).decode()
     raw = driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_NO_PASSES, *_TEXT).decode()
     if (count := count_arithmetic(raw)) > max_length:

@@ -33,7 +33,7 @@ __all__ = ["CountedBuild", "counted_build"]
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED", "-mllvm", "-disable-vector-combine")
 # Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and about 860 instructions here.
 # 64 products in one block, 57,000 instructions, compile in a few seconds; 200 of them take more than a minute.
-_MOST = 80_000
+_MOST_INSTRUCTIONS = 80_000
 _loading = threading.Lock()
 
 
@@ -144,7 +144,7 @@ def _thread_text(unit: Unit) -> str:
     """
     vector_build.thread_text(unit)
     try:
-        return vector_build.thread_text(unit, *_FLAGS, max_length=_MOST)
+        return vector_build.thread_text(unit, *_FLAGS, max_length=_MOST_INSTRUCTIONS)
     except NotVectorized as reason:
         message = f"it cannot be counted, as its products of matrices become operations of lanes: {reason}"
         hint = "let a SIMD-group make fewer products in an iteration, and profile that"

@@ -14,8 +14,8 @@ from .written_code import WrittenCode
 
 __all__ = ["AccessCondition", "ConditionWriter"]
 
-_NARROW = 32
-_WIDE = 64
+_NARROW_BITS = 32
+_WIDE_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ConditionWriter:
         If the place without the index is out of bounds, the test fails.
         """
         op, (index, step) = self._code.op, term
-        limit = self._limit(root, place.offset + size, 1, _WIDE)
+        limit = self._limit(root, place.offset + size, 1, _WIDE_BITS)
         start = self.write_offset(PointerPlace(place.root, 0, place.terms))
         count = op(f"select i1 {op(f'icmp ult i64 {start}, {limit}')}, i64 {op(f'sub i64 {limit}, {start}')}, i64 0")
         if step > 1:
@@ -115,7 +115,7 @@ class ConditionWriter:
         unsigned = definition is not None and definition.opcode == "zext"
         steps, rest = (0, place.offset) if unsigned else divmod(place.offset, step)
         narrow = "" if self._wide else self._narrow_index(index)  # half the work in vector code
-        element, bits = (narrow, _NARROW) if narrow else (self._widen_index(index), _WIDE)
+        element, bits = (narrow, _NARROW_BITS) if narrow else (self._widen_index(index), _WIDE_BITS)
         if steps:
             element = self._code.op(f"add i{bits} {element}, {steps}")
         return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + size, step, bits)}")
@@ -126,7 +126,7 @@ class ConditionWriter:
         kind = definition.type if definition else None
         if definition is not None and definition.opcode in {"zext", "sext"}:
             index, kind = definition.operands[0].text, definition.operands[0].type
-        return index if kind is not None and kind.bits == _NARROW and kind.kind == "integer" else ""
+        return index if kind is not None and kind.bits == _NARROW_BITS and kind.kind == "integer" else ""
 
     def _write_any_root_test(self, address: str, place: PointerPlace, size: int) -> str:
         """Compare an address with the bounds of each buffer it may be in."""
@@ -136,13 +136,13 @@ class ConditionWriter:
             if root is None:
                 continue
             offset = self._code.op(f"sub i64 {address}, {self._start.address(root)}")
-            is_inside = self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
+            is_inside = self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE_BITS)}")
             flag = is_inside if flag == "false" else self._code.op(f"or i1 {flag}, {is_inside}")
         return flag
 
     def write_offset_test(self, root: Root, offset: str, size: int) -> str:
         """Write a test that `size` bytes at a 64-bit offset are inside a root."""
-        return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
+        return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE_BITS)}")
 
     def write_distance(self, root: Root, kind: str, pointer: str) -> str:
         """Write the offset of a pointer from a root, in bytes."""
@@ -156,6 +156,6 @@ class ConditionWriter:
     def _widen_index(self, index: str) -> str:
         definition = self._definitions.get(index)
         kind = definition.type if definition else None
-        if kind is None or kind.bits == _WIDE:
+        if kind is None or kind.bits == _WIDE_BITS:
             return index
-        return self._code.op(f"{'sext' if kind.bits < _WIDE else 'trunc'} {kind} {index} to i64")
+        return self._code.op(f"{'sext' if kind.bits < _WIDE_BITS else 'trunc'} {kind} {index} to i64")

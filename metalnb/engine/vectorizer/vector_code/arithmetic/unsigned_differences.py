@@ -12,14 +12,14 @@ from ..function_body import FunctionBody
 
 __all__ = ["write_difference"]
 
-_WIDE = 64
+_WIDE_BITS = 64
 _GREATER, _LESS = frozenset({"ugt", "uge"}), frozenset({"ult", "ule"})
 
 
 def write_difference(body: FunctionBody, inst: IRInstruction) -> list[str] | None:
     """Write a select or a subtraction that computes |x - y|, or its negative; return None for any other."""
     kind = inst.type.element
-    if kind.kind != "integer" or kind.bits != _WIDE:
+    if kind.kind != "integer" or kind.bits != _WIDE_BITS:
         return None
     pair = _match_select(body, inst) if inst.opcode == "select" else _match_extremes(body, inst)
     if pair is None:
