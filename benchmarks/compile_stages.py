@@ -48,10 +48,10 @@ def steps(clock: Callable[[], float] = time.perf_counter) -> Iterator[dict[str, 
     spent = dict.fromkeys(STEPS, 0.0)
 
     def timed(step: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-        def outer(*given: Any, **named: Any) -> Any:
+        def outer(*args: Any, **named: Any) -> Any:
             start = clock()
             try:
-                return inner(*given, **named)
+                return inner(*args, **named)
             finally:
                 spent[step] += clock() - start
 

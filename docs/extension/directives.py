@@ -45,7 +45,7 @@ class Magic(Directive):
         """Take the docstring that IPython has made."""
         magic = pydoc.locate(self.arguments[0])
         if magic is None:
-            raise self.error(f"there is no magic {self.arguments[0]}")
+            raise self.error(f"unknown magic {self.arguments[0]}")
         text = inspect.cleandoc(magic.__doc__ or "").removeprefix("::").strip()
         return [nodes.literal_block(text, text, language="text")]
 

@@ -107,7 +107,7 @@ def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) 
 def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
     """Reject words that the requested version lacks; the library's own files are exempt."""
     problems = [
-        Diagnostic(d.line, d.column, f"{d.message}; the cell asks for MSL {recipe.msl}", d.text, d.file,
+        Diagnostic(d.line, d.column, f"{d.message}; the cell requests MSL {recipe.msl}", d.text, d.file,
                    f"do without it, or ask for its version: --msl {version_text(since)}, msl='{version_text(since)}'")
         for text in (cell, *headers.values())
         for _, since, d in newer_words(text, recipe.version)

@@ -383,7 +383,7 @@ def test_a_threadgroup_may_depend_on_the_constants() -> None:
     kernel = mnb.compile(ROWS, constants={"EACH": 2}).sums
     options = {"grid": 64, "threadgroup": lambda EACH: (32 * EACH,), "constants": {"EACH": [1, 2]}, "check": False}
     assert [t.threadgroup for t in swept(kernel, X, **options).trials] == [(32,), (64,)]
-    with pytest.raises(mnb.ArgumentError, match="asks for 'TILE'; the constants are: EACH"):
+    with pytest.raises(mnb.ArgumentError, match="needs 'TILE'; the constants are: EACH"):
         mnb.tune(kernel, X, grid=lambda TILE: TILE)
 
 

@@ -526,7 +526,7 @@ def test_a_cell_asks_for_a_version_of_the_language(run: Run, shell: InteractiveS
     assert x[0] == 230
     brain = told.replace("x[i] = __METAL_VERSION__", "bfloat b = x[i]; x[i] = b")
     result = shell.run_cell("%%metal --msl 2.3 --engine cpu\n#include <metal_stdlib>\n" + brain)
-    assert "'bfloat' needs MSL 3.1; the cell asks for MSL 2.3" in str(result.error_in_exec)
+    assert "'bfloat' needs MSL 3.1; the cell requests MSL 2.3" in str(result.error_in_exec)
 
 
 # ---- Checked calls.

@@ -37,7 +37,7 @@ _WORDS = (
     (r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?", "Metal"),
 )
 
-TO_BFLOAT = "write bfloat(x): a float does not become a bfloat by itself (MSL 2.1)"
+TO_BFLOAT = "write bfloat(x): a float does not convert to bfloat implicitly (MSL 2.1)"
 _POINTER = r"'[^']*\*(?:__\w+)?'(?: \(aka '[^']*'\))?"
 _VECTOR = r"'(?:\w+ )*u?(?:int|short|char|long)[234]'(?: \(aka '[^']*'\))?"
 _ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
@@ -73,7 +73,7 @@ _REFUSALS = (
      "there is no type information at run time: use a template (MSL 1.5.4)"),
     (r"thread-local storage is not supported|does not support the 'thread_local' storage",
      "'thread_local' is not supported in Metal",
-     "a variable in a function is its thread's own already (MSL 1.5.4)"),
+     "a variable in a function already belongs to its thread (MSL 1.5.4)"),
     (r"does not support the 'register' storage",
      "'register' is not supported in Metal",
      "remove 'register' (MSL 1.5.4)"),
@@ -138,7 +138,7 @@ _REFUSALS = (
      "choose with if or switch, or make the function a template's parameter"),
     (r"automatic variable qualified with an(?: invalid)? address space|cannot be declared in (?:global|constant) addr",
      "a variable in a function cannot have its own address space",
-     "drop the address space, or declare a pointer or reference into it (MSL 4)"),
+     "remove the address space, or declare a pointer or reference into it (MSL 4)"),
     (r"parameter may not be qualified with an address space",
      "a parameter cannot have its own address space",
      "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
@@ -201,9 +201,9 @@ _HINTS = (
      ("the address spaces differ: give the pointer or reference the address space of what it points to "
       "(device, constant, threadgroup or thread)")),
     (r"cannot assign to .* const-qualified|read-only",
-     "it is read-only: write device in place of constant, or drop const (MSL 4.2)"),
+     "it is read-only: write device in place of constant, or remove const (MSL 4.2)"),
     (r"call to '(\w+)' is ambiguous",
-     r"give the arguments of '\1' one type: 0.0 beside a float, half(0.5) beside a half, 1u or uint(i) beside a uint"),
+     r"give the arguments of '\1' the same type: 0.0 for float, half(0.5) for half, 1u or uint(i) for uint"),
     (r"(?:cannot (?:in|de)crement value|invalid operands|no viable conversion).*\batomic<",
      ("an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed only by functions: "
       "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)")),

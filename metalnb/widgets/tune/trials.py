@@ -133,7 +133,7 @@ def resolve(kernel: Kernel, chosen_constants: Mapping[str, Any], value: Any) -> 
     missing = [name for name in names if name not in constants]
     if missing:
         have = ", ".join(constants) or "none"
-        problem = f"a function of the launch asks for {missing[0]!r}"
+        problem = f"a function of the launch needs {missing[0]!r}"
         raise ArgumentError(f"tune: {kernel.signature.name}: {problem}; the constants are: {have}.")
     return value(**{name: constants[name] for name in names})
 
