@@ -120,11 +120,11 @@ def of_the_tree(units: Sequence[Unit], long_text: str) -> list[Row]:
         mock.patch.object(subprocess, "run", process.run),
     ):  # fmt: skip
         for unit in _warm():
-            _both(unit, process)
+            _in_both_forms(unit, process)
         for number, unit in enumerate(units):
             with contextlib.suppress(NotVectorized, mnb.CompileError):
-                costs[f"{unit.signature.name} ({number})"] = _both(unit, process)
-        long = _both(_unit(long_text), process)["vector code"]
+                costs[f"{unit.signature.name} ({number})"] = _in_both_forms(unit, process)
+        long = _in_both_forms(_unit(long_text), process)["vector code"]
     process.close()
     apart = len(units) - len(costs)
     rows = [Row("kernels of the tree, in both forms", f"{len(costs)}", "", None, f"{apart} others: not in vector code")]
@@ -147,7 +147,7 @@ def _warm() -> Iterator[Unit]:
             yield _unit(f"{head}uint i [[thread_position_in_grid]]) {{ x[i] = i; {do} }}", checked=checked)
 
 
-def _both(unit: Unit, process: MeasuredProcess) -> dict[str, Cost]:
+def _in_both_forms(unit: Unit, process: MeasuredProcess) -> dict[str, Cost]:
     """Compile a kernel in both forms, in random order."""
     return {form: _cost(FORMS[form], unit, process) for form in random.sample([*FORMS], len(FORMS))}
 

@@ -34,7 +34,7 @@ def _times(runs: int, *calls: Callable[[], Any], before: Callable[[], Any] | Non
     return [median(t) for t in interleaved(runs, *calls, before=before)]
 
 
-def _waited(f: Callable[[], Any]) -> Callable[[], Any]:
+def _and_wait(f: Callable[[], Any]) -> Callable[[], Any]:
     def call() -> None:
         result = f()
         mnb.synchronize()
@@ -44,7 +44,7 @@ def _waited(f: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any], aim: float, who: str) -> Row:
-    ours, other = _times(runs, _waited(mine), peer)
+    ours, other = _times(runs, _and_wait(mine), peer)
     note = f"{ours * 1e3:.2f} ms against {other * 1e3:.2f}"
     return Row(name, f"{other / ours:.2f} x {who}", f">= {aim} x", other / ours >= aim, note)
 
@@ -55,7 +55,7 @@ def _reading(a: Any) -> Callable[[], Any]:
     kernel = mnb.compile(probe.source)["probe"]
     # On the array itself: if NumPy had a view of it, every op on it would be waited for twice.
     ready = kernel.prepare(mnb.zeros(1), a.reshape((-1,)), grid=a.size // probe.elements, threadgroup=1024)
-    return _waited(ready.run)
+    return _and_wait(ready.run)
 
 
 def _full(runs: int, x: np.ndarray) -> list[Row]:
@@ -67,7 +67,7 @@ def _full(runs: int, x: np.ndarray) -> list[Row]:
     reading, wash = _reading(a), functools.partial(np.negative, washed, out=washed)
     rows = []
     for name in ("sum", "max", "argmax"):
-        calls = [_waited(lambda f=name: getattr(mnb, f)(a)), reading, lambda f=name: getattr(np, f)(x)]
+        calls = [_and_wait(lambda f=name: getattr(mnb, f)(a)), reading, lambda f=name: getattr(np, f)(x)]
         ours, read, other = _times(runs, *calls, before=wash)
         rate = [x.nbytes / t / 1e9 for t in (ours, read, other)]
         note = f"{rate[0]:.1f} of {rate[1]:.1f} GB/s (the limit: {mnb.limits().read / 1e9:.1f}); NumPy {rate[2]:.1f}"
@@ -80,7 +80,7 @@ def _axes(runs: int, x: np.ndarray) -> list[Row]:
     a = mnb.asarray(x, copy=True)
     reading, rows = _reading(a), []
     for name, axis in ((name, axis) for name in ("sum", "max") for axis in (0, 1)):
-        mine = _waited(lambda f=name, d=axis: getattr(mnb, f)(a, axis=d))
+        mine = _and_wait(lambda f=name, d=axis: getattr(mnb, f)(a, axis=d))
         ours, read, other = _times(runs, mine, reading, lambda f=name, d=axis: getattr(np, f)(x, axis=d))
         note = f"{ours * 1e3:.2f} ms against {other * 1e3:.2f}; {other / read:.2f} x if it only read"
         title = f"{name} of {len(x)}² over axis {axis}"
@@ -105,7 +105,7 @@ def _rows(runs: int, x: np.ndarray) -> list[Row]:
 
 def _sorted(runs: int, x: np.ndarray) -> list[Row]:
     a, short_runs = mnb.asarray(x, copy=True), max(3, runs // 3)
-    ours, other = _times(short_runs, _waited(lambda: mnb.sort(a)), lambda: np.sort(x))
+    ours, other = _times(short_runs, _and_wait(lambda: mnb.sort(a)), lambda: np.sort(x))
     rows = [Row(f"sort of {x.size:,}", f"{other / ours:.2f} x NumPy", "", None, f"{ours * 1e3:.0f} ms")]
     if importlib.util.find_spec("torch"):
         import torch
@@ -118,7 +118,7 @@ def _sorted(runs: int, x: np.ndarray) -> list[Row]:
 def _product(runs: int, side: int) -> list[Row]:
     x, y = (np.random.default_rng().random((side, side), np.float32) for _ in range(2))
     a, b = mnb.asarray(x, copy=True), mnb.asarray(y, copy=True)
-    ours, other = _times(max(3, runs // 2), _waited(lambda: mnb.matmul(a, b)), lambda: x @ y)
+    ours, other = _times(max(3, runs // 2), _and_wait(lambda: mnb.matmul(a, b)), lambda: x @ y)
     speed = [2 * side**3 / t / 1e9 for t in (ours, other)]
     note = f"{speed[0]:.0f} GFLOP/s against {speed[1]:.0f}"
     return [Row(f"matmul {side}²", f"{other / ours:.2f} x NumPy", ">= 0.6 x", other / ours >= 0.6, note)]

@@ -91,7 +91,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     else:
-        value = _of_library(name)
+        value = _library_name(name)
     globals()[name] = value
     return value
 
@@ -106,7 +106,7 @@ def _check_display(name: str) -> None:
         raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
-def _of_library(name: str) -> Any:
+def _library_name(name: str) -> Any:
     """Return an op, a dtype or a constant; the first one loads the library."""
     from importlib.util import find_spec
 

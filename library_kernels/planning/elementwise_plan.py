@@ -106,7 +106,7 @@ def plan_elementwise(
     if rows == 1 and "g" not in kinds and not any(s.offset for s in strips):
         kinds = kinds.upper()
         if device.waits:
-            return ElementwisePlan(kinds, record, *_grid_of_several(sizes[-1]), inner)
+            return ElementwisePlan(kinds, record, *_multi_element_grid(sizes[-1]), inner)
         if sizes[-1] * nbytes >= device.streams:
             kinds = kinds[:-results] + "V" * results
     threadgroup = _threadgroup(sizes[-1], rows, kinds)
@@ -223,7 +223,7 @@ def _kinds(inner: Sequence[int]) -> str:
     return "g" * len(letters) + ("u" if result == 1 else "g")
 
 
-def _grid_of_several(count: int) -> tuple[Grid, Grid]:
+def _multi_element_grid(count: int) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for threads that take several elements each, as in `first_of_several`."""
     return (-(-count // (_PER_THREAD * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 

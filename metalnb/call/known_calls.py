@@ -140,7 +140,7 @@ def _form(args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...] 
         elif kind in _NUMBERS:
             form.append(kind)
         elif is_resident(a):
-            form.append(a.formed())
+            form.append(a.shared_form())
         else:
             return None
     return tuple(form)

@@ -168,8 +168,8 @@ def name_of(kernel: Any) -> str:
 
 def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:
     if isinstance(job, sampling.DispatchJob):
-        return traffic.of_dispatch(job.dispatch)
-    return traffic.of_call(kernel, args, options)
+        return traffic.dispatch_traffic(job.dispatch)
+    return traffic.call_traffic(kernel, args, options)
 
 
 def _shape(job: Job, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:

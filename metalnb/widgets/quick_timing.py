@@ -51,7 +51,7 @@ def quick(
     job = sampling.DispatchJob(dispatch, wall=wall)
     with sampling.restoring(job):
         seconds, batch = (_device if job.clock == "device" else _wall)(job, total, is_stopped)
-    bytes_moved = traffic.of_dispatch(dispatch)
+    bytes_moved = traffic.dispatch_traffic(dispatch)
     engine = job.engine
     operations = known_counts(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
     machine = limits(engine=engine.name)
