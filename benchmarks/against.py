@@ -97,11 +97,11 @@ class Tree:
             command, env=environment, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def ask(self, **asked: object) -> object:
+    def ask(self, **request: object) -> object:
         """Send a request to the process; return its answer."""
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
@@ -110,16 +110,16 @@ class Tree:
         self._process.communicate()
 
 
-def ratio(here: Tree, there: Tree, op: str, runs: int, n: int) -> float:
+def ratio(ours: Tree, theirs: Tree, op: str, runs: int, n: int) -> float:
     """Return an op's time in the other tree over its time in this one; NaN where one of them has no such op."""
-    if not all(tree.ask(op=op, n=n, seed=1) for tree in (here, there)):
+    if not all(tree.ask(op=op, n=n, seed=1) for tree in (ours, theirs)):
         return math.nan
-    once = max(float(str(here.ask(times=1))), 1e-5)
+    once = max(float(str(ours.ask(times=1))), 1e-5)
     times = max(1, int(0.02 / once))
     mine, other = [], []
     for _ in range(max(3, min(runs, int(runs / once)))):
-        mine.append(float(str(here.ask(times=times))))
-        other.append(float(str(there.ask(times=times))))
+        mine.append(float(str(ours.ask(times=times))))
+        other.append(float(str(theirs.ask(times=times))))
     return median(other) / median(mine)
 
 
@@ -132,20 +132,20 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=1 << 22, help="elements (default 2^22)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
-        here, there = Tree(HERE, f"{cache}/here"), Tree(options.tree.resolve(), f"{cache}/there")
+        ours, theirs = Tree(HERE, f"{cache}/here"), Tree(options.tree.resolve(), f"{cache}/there")
         print(f"{options.tree}'s time over ours: {options.size:,} elements, medians of {options.runs} runs")
         print(machine(), end="\n\n")
-        found = {}
-        for op in options.ops or here.ask(list=True):
-            value = ratio(here, there, op, options.runs, options.size)
+        ratios = {}
+        for op in options.ops or ours.ask(list=True):
+            value = ratio(ours, theirs, op, options.runs, options.size)
             if not math.isnan(value):
-                found[op] = value
+                ratios[op] = value
                 print(f"{op:<24} {value:.2f}", flush=True)
-        here.close()
-        there.close()
-    mean = math.exp(sum(map(math.log, found.values())) / len(found))
-    slow = ", ".join(f"{op} {value:.2f}" for op, value in sorted(found.items(), key=lambda p: p[1]) if value < 0.9)
-    note = f"{len(found)} ops; below 0.9: {slow or 'none'}"
+        ours.close()
+        theirs.close()
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    slow = ", ".join(f"{op} {value:.2f}" for op, value in sorted(ratios.items(), key=lambda p: p[1]) if value < 0.9)
+    note = f"{len(ratios)} ops; below 0.9: {slow or 'none'}"
     row = Row("geometric mean", f"{mean:.3f}", ">= 0.97", mean >= 0.97, note)
     return show("the library against another tree", [row])
 

@@ -110,27 +110,27 @@ def point_sum(field: Field, count: int, form: str = "loops") -> Long:
         last = ("x2", "y2", "z2") if k == 0 else (f"x3_{k - 1}", f"y3_{k - 1}", f"z3_{k - 1}")
         names = dict(zip(("x2", "y2", "z2"), last, strict=True))
         for to, how, a, b in _SUM:
-            left, right = (names.get(v, v if v in _GIVEN else f"{v}_{k}") for v in (a, b))
+            left, right = (names.get(v, v if v in _INPUT_NAMES else f"{v}_{k}") for v in (a, b))
             lines.append(f"  F {to}_{k} = {how}({left}, {right});\n")
-    given = "".join(f"F {name} = at(x, {i});\n" for i, name in enumerate(_GIVEN))
+    inputs = "".join(f"F {name} = at(x, {i});\n" for i, name in enumerate(_INPUT_NAMES))
     text = _arithmetic(field, form, inlined=True) + _kernel(
-        field, 6, given + "".join(lines), [f"{v}_{count - 1}" for v in ("x3", "y3", "z3")]
+        field, 6, inputs + "".join(lines), [f"{v}_{count - 1}" for v in ("x3", "y3", "z3")]
     )
     means = {"product": field.product, "sum": lambda a, b: (a + b) % field.prime,
              "difference": lambda a, b: (a - b) % field.prime}  # fmt: skip
 
     def outputs(*values: int) -> tuple[int, ...]:
-        known = dict(zip(_GIVEN, values, strict=True))
+        values_by_name = dict(zip(_INPUT_NAMES, values, strict=True))
         for _ in range(count):
             for to, how, a, b in _SUM:
-                known[to] = means[how](known[a], known[b])
-            known |= {"x2": known["x3"], "y2": known["y3"], "z2": known["z3"]}
-        return known["x3"], known["y3"], known["z3"]
+                values_by_name[to] = means[how](values_by_name[a], values_by_name[b])
+            values_by_name |= {"x2": values_by_name["x3"], "y2": values_by_name["y3"], "z2": values_by_name["z3"]}
+        return values_by_name["x3"], values_by_name["y3"], values_by_name["z3"]
 
     return _over(field, f"{count} point sums, {form}", text, 6, outputs)
 
 
-_GIVEN = ("x1", "y1", "z1", "x2", "y2", "z2")
+_INPUT_NAMES = ("x1", "y1", "z1", "x2", "y2", "z2")
 # add-2007-bl from the Explicit-Formulas Database, with each square computed as a product
 _SUM = tuple(tuple(line.split()) for line in """
     zz1 product z1 z1\n zz2 product z2 z2\n u1 product x1 zz2\n u2 product x2 zz1\n p1 product z2 zz2
@@ -173,19 +173,19 @@ def _stages(size: int) -> Iterator[tuple[int, int]]:
 
 
 def _over(
-    field: Field, name: str, text: str, taken: int, outputs: Callable[..., tuple[int, ...]],
+    field: Field, name: str, text: str, count: int, outputs: Callable[..., tuple[int, ...]],
 ) -> Long:  # fmt: skip
     size = field.words
 
     def inputs(rng: np.random.Generator) -> np.ndarray:
-        return field.packed(field.elements(ROWS * taken, rng)).reshape(ROWS, -1)
+        return field.packed(field.elements(ROWS * count, rng)).reshape(ROWS, -1)
 
     def expected(rows: np.ndarray) -> np.ndarray:
-        found = []
+        results = []
         for row in rows:
-            values = [int.from_bytes(row[i * size : (i + 1) * size].tobytes(), "little") for i in range(taken)]
-            found.append(field.packed(list(outputs(*values))).reshape(-1))
-        return np.array(found)
+            values = [int.from_bytes(row[i * size : (i + 1) * size].tobytes(), "little") for i in range(count)]
+            results.append(field.packed(list(outputs(*values))).reshape(-1))
+        return np.array(results)
 
     return Long(f"{32 * size} bits: {name}", text, inputs, expected)
 
@@ -194,7 +194,7 @@ def _words(value: int, count: int) -> list[int]:
     return [value >> 32 * i & WORD - 1 for i in range(count)]
 
 
-def _kernel(field: Field, taken: int, body: str, results: list[str]) -> str:
+def _kernel(field: Field, count: int, body: str, results: list[str]) -> str:
     n = field.words
     writes = "".join(
         f"  for (int n = 0; n < {n}; ++n) y[(i * {len(results)} + {k}) * {n} + n] = {name}.v[n];\n"
@@ -204,7 +204,7 @@ def _kernel(field: Field, taken: int, body: str, results: list[str]) -> str:
         f"inline F at(device const uint* x, uint k) {{ F a; for (int n = 0; n < {n}; ++n) a.v[n] = x[k * {n} + n]; "
         "return a; }\n"
         "kernel void k(device const uint* x, device uint* y, uint i [[thread_position_in_grid]]) {\n"
-        f"  x += i * {taken * n};\n  {body}{writes}}}\n"
+        f"  x += i * {count * n};\n  {body}{writes}}}\n"
     )
 
 
@@ -212,12 +212,12 @@ def _arithmetic(field: Field, form: str, inlined: bool) -> str:
     """Write a field's type and its product, sum and difference functions."""
     n, words = field.words, ", ".join(f"{w:#x}u" for w in _words(field.prime, field.words))
     inverse = -pow(field.prime, -1, WORD) % WORD
-    asked = "__attribute__((always_inline)) inline" if inlined else "__attribute__((noinline))"
+    attribute = "__attribute__((always_inline)) inline" if inlined else "__attribute__((noinline))"
     body = _LOOPS if form == "loops" else _written(field)
     return (
         f"{HEADERS}struct F {{ uint v[{n}]; }};\nconstant uint P[{n}] = {{{words}}};\n"
         f"constant uint INVERSE = {inverse:#x}u;\n{_REDUCED.replace('WORDS', str(n))}"
-        f"{asked} F product(F a, F b) {{\n{body.replace('WORDS', str(n))}}}\n"
+        f"{attribute} F product(F a, F b) {{\n{body.replace('WORDS', str(n))}}}\n"
     )
 
 
@@ -320,11 +320,11 @@ def sha256(blocks: int) -> Long:
     text = _hash(16 * blocks, lines)
 
     def outputs(rows: np.ndarray) -> np.ndarray:
-        found = []
+        results = []
         for row in rows:  # the last block holds the padding of the others
             digest = hashlib.sha256(row[: 16 * (blocks - 1)].astype(">u4").tobytes()).digest()
-            found.append(np.frombuffer(digest, ">u4").astype(np.uint32))
-        return np.array(found)
+            results.append(np.frombuffer(digest, ">u4").astype(np.uint32))
+        return np.array(results)
 
     def inputs(rng: np.random.Generator) -> np.ndarray:
         rows = rng.integers(0, WORD, (ROWS, 16 * blocks), np.uint32)
@@ -403,9 +403,9 @@ def _keccak_constants() -> Iterator[int]:
         yield constant
 
 
-def _hash(taken: int, lines: list[str]) -> str:
+def _hash(count: int, lines: list[str]) -> str:
     body = "".join(f"  {line}\n" for line in lines)
     return (
         f"{HEADERS}kernel void k(device const uint* x, device uint* y, uint i [[thread_position_in_grid]]) {{\n"
-        f"  x += i * {taken};\n{body}}}\n"
+        f"  x += i * {count};\n{body}}}\n"
     )

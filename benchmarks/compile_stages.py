@@ -25,21 +25,21 @@ from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.lanes.vector_binary import open_vector_binary
 from metalnb.engine.cpu.thread_form import thread_build
 from metalnb.engine.unit import Unit
-from metalnb.engine.vectoriser.not_vectorised import NotVectorised
+from metalnb.engine.vectorizer.not_vectorized import NotVectorized
 
 __all__ = ["STEPS", "of_the_tree", "steps"]
 
-# The functions that make each step, in the modules that call them: the LLVM IR of one thread, the vectoriser, clang's
+# The functions that make each step, in the modules that call them: the LLVM IR of one thread, the vectorizer, clang's
 # code from a text.
 STEPS = {
     "first": ((vector_build, "thread_text"), (ir_build, "write_ir"), (thread_build, "write_ir"),
               (thread_checks, "write_ir"), (thread_checks, "compile_ir")),
-    "vectors": ((vector_build, "vectorise_form"),),
-    "second": ((vector_build, "compile_vectorised"), (ir_build, "compile_ir"), (thread_build, "compile_ir")),
+    "vectors": ((vector_build, "vectorize_form"),),
+    "second": ((vector_build, "compile_vectorized"), (ir_build, "compile_ir"), (thread_build, "compile_ir")),
     "link": ((toolchain, "load_lane_library"), (toolchain, "load_kernel_library")),
 }  # fmt: skip
 _DISPATCH = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup that a kernel is compiled for
-_MEDIAN, _LONG = 3.0, 60.0  # ms that the vectoriser may take: for most kernels, for one of 2,000 lines
+_MEDIAN, _LONG = 3.0, 60.0  # ms that the vectorizer may take: for most kernels, for one of 2,000 lines
 
 
 @contextlib.contextmanager
@@ -48,10 +48,10 @@ def steps(clock: Callable[[], float] = time.perf_counter) -> Iterator[dict[str, 
     spent = dict.fromkeys(STEPS, 0.0)
 
     def timed(step: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-        def outer(*given: Any, **named: Any) -> Any:
+        def outer(*args: Any, **named: Any) -> Any:
             start = clock()
             try:
-                return inner(*given, **named)
+                return inner(*args, **named)
             finally:
                 spent[step] += clock() - start
 
@@ -77,19 +77,19 @@ def vector_code(unit: Unit) -> None:
 
     Raises
     ------
-    NotVectorised
+    NotVectorized
         Also for a kernel of the library's that the engine compiles for a thread at a time.
     """
     if unit.math == "scalar":
         message = "its threadgroups are single threads"
-        raise NotVectorised(message)
+        raise NotVectorized(message)
     binary = open_vector_binary(unit)
-    binary.vectorise_first()
+    binary.vectorize_first()
     binary.code_for(binary.initial_module, *_DISPATCH)
 
 
 def a_thread_at_a_time(unit: Unit) -> None:
-    """Compile a kernel without the vectoriser."""
+    """Compile a kernel without the vectorizer."""
     engines.named("cpu").thread_at_a_time(unit)
 
 
@@ -120,16 +120,16 @@ def of_the_tree(units: Sequence[Unit], long_text: str) -> list[Row]:
         mock.patch.object(subprocess, "run", process.run),
     ):  # fmt: skip
         for unit in _warm():
-            _both(unit, process)
+            _in_both_forms(unit, process)
         for number, unit in enumerate(units):
-            with contextlib.suppress(NotVectorised, mnb.CompileError):
-                costs[f"{unit.signature.name} ({number})"] = _both(unit, process)
-        long = _both(_unit(long_text), process)["vector code"]
+            with contextlib.suppress(NotVectorized, mnb.CompileError):
+                costs[f"{unit.signature.name} ({number})"] = _in_both_forms(unit, process)
+        long = _in_both_forms(_unit(long_text), process)["vector code"]
     process.close()
     apart = len(units) - len(costs)
     rows = [Row("kernels of the tree, in both forms", f"{len(costs)}", "", None, f"{apart} others: not in vector code")]
     rows += _rows(costs)
-    took, name = 1e3 * long.steps["vectors"], "the vectoriser, 2,000 lines"
+    took, name = 1e3 * long.steps["vectors"], "the vectorizer, 2,000 lines"
     note = f"whole {long.whole:.1f} s, {long.peak / 1e6:.0f} MB"
     return [*rows, Row(name, f"{took:.0f} ms", f"<= {_LONG:.0f} ms", took <= _LONG, note)]
 
@@ -147,7 +147,7 @@ def _warm() -> Iterator[Unit]:
             yield _unit(f"{head}uint i [[thread_position_in_grid]]) {{ x[i] = i; {do} }}", checked=checked)
 
 
-def _both(unit: Unit, process: MeasuredProcess) -> dict[str, Cost]:
+def _in_both_forms(unit: Unit, process: MeasuredProcess) -> dict[str, Cost]:
     """Compile a kernel in both forms, in random order."""
     return {form: _cost(FORMS[form], unit, process) for form in random.sample([*FORMS], len(FORMS))}
 
@@ -165,7 +165,7 @@ def _rows(costs: dict[str, dict[str, Cost]]) -> list[Row]:
     after, before = FORMS
     ratio = statistics.geometric_mean(each[after].whole / each[before].whole for each in costs.values())
     return [
-        row("the vectoriser itself", after, lambda c: 1e3 * c.steps["vectors"], "ms", _MEDIAN),
+        row("the vectorizer itself", after, lambda c: 1e3 * c.steps["vectors"], "ms", _MEDIAN),
         row("clang: the IR of a thread", after, lambda c: 1e3 * c.steps["first"], "ms"),
         row("clang: the vector code", after, lambda c: 1e3 * c.steps["second"], "ms"),
         row("linking and loading", after, lambda c: 1e3 * c.steps["link"], "ms"),

@@ -45,7 +45,7 @@ def unrolled_numpy(x: np.ndarray, lines: int) -> np.ndarray:
     return a + b
 
 
-def many(count: int) -> str:
+def many_instantiations(count: int) -> str:
     """Write a template kernel with `count` instantiations."""
     lines = [
         f"{HEADERS}template <typename T, int N>",
@@ -103,7 +103,7 @@ def many_kernels(count: int) -> list[Row]:
     import metalnb as mnb
 
     kept = {}
-    read = seconds(lambda: kept.update(program=mnb.compile(many(count))))
+    read = seconds(lambda: kept.update(program=mnb.compile(many_instantiations(count))))
     program = kept["program"]
     assert len(program) == count
     idle = sum(k._binary is None for k in program.values())  # noqa: SLF001  (this is what the benchmark shows)

@@ -27,20 +27,20 @@ AIM = 5.0  # seconds
 
 def kernels() -> dict[str, Callable[[], Long]]:
     """Return each kernel's builder by name."""
-    made: dict[str, Callable[[], Long]] = {}
+    cases: dict[str, Callable[[], Long]] = {}
     for field in FIELDS:
         bits = 32 * field.words
         for form in ("loops", "written"):
             for inlined in (True, False):
                 name = f"{bits} bits, 16 products, {form}{'' if inlined else ', not inlined'}"
-                made[name] = lambda field=field, form=form, inlined=inlined: products(
+                cases[name] = lambda field=field, form=form, inlined=inlined: products(
                     field, 16, form=form, inlined=inlined
                 )
-            made[f"{bits} bits, a sum of points, {form}"] = lambda field=field, form=form: point_sum(field, 1, form)
-            made[f"{bits} bits, a transform of 8, {form}"] = lambda field=field, form=form: butterfly(field, 8, form)
-    made |= {f"SHA-256 of {n} blocks": lambda n=n: sha256(n) for n in (4, 8, 26)}
-    made["Keccak"] = lambda: keccak(1)
-    return made
+            cases[f"{bits} bits, a sum of points, {form}"] = lambda field=field, form=form: point_sum(field, 1, form)
+            cases[f"{bits} bits, a transform of 8, {form}"] = lambda field=field, form=form: butterfly(field, 8, form)
+    cases |= {f"SHA-256 of {n} blocks": lambda n=n: sha256(n) for n in (4, 8, 26)}
+    cases["Keccak"] = lambda: keccak(1)
+    return cases
 
 
 def meeting(kernel: Long) -> str:
@@ -56,7 +56,7 @@ def processor_seconds() -> float:
     return float(sum(me.cpu_times()[:4]) + sum(sum(p.cpu_times()[:4]) for p in me.children(recursive=True)))
 
 
-def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
+def compile_one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     """Compile a kernel in this process; return the seconds that each step takes."""
     import metalnb as mnb
 
@@ -82,14 +82,14 @@ def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, env={**os.environ, "METALNB_CACHE": folder}, capture_output=True, check=True, timeout=limit
             )
         except subprocess.TimeoutExpired:
             return Row(title, f"> {time.perf_counter() - start:.0f} s", f"<= {AIM:.0f} s", met=False)
         except subprocess.CalledProcessError as failure:
             return Row(title, "failed", f"<= {AIM:.0f} s", met=False, note=failure.stderr.decode()[-200:])
-    spent = json.loads(done.stdout.splitlines()[-1])
+    spent = json.loads(process.stdout.splitlines()[-1])
     steps = ", ".join(f"{step} {seconds:.2f}" for step, seconds in spent.items() if step != "all")
     return Row(title, f"{spent['all']:.2f} s", f"<= {AIM:.0f} s", spent["all"] <= AIM, f"{steps}; right")
 
@@ -120,7 +120,7 @@ def main() -> int:
     parser.add_argument("--meets", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(one(options.one, options.engine, meets=options.meets)))
+        print(json.dumps(compile_one(options.one, options.engine, meets=options.meets)))
         return 0
     names = list(kernels())
     chosen = names[:1] + names[-1:] if options.quick else names

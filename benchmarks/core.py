@@ -72,10 +72,10 @@ def child(cache: str, source: str = SAXPY) -> dict[str, float]:
     """Import, compile and call in a new process with a fresh cache folder."""
     environment = {**os.environ, "METALNB_CACHE": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # let it write bytecode, as an installed package has it
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CHILD, source], env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def start_up(runs: int) -> list[Row]:
@@ -170,9 +170,9 @@ def fused(runs: int, n: int) -> list[Row]:
     a, b = (mnb.random.random((n // 1024, 1024)) for _ in range(2))
     rows = []
     for name, function, least in (("(a*b+a)*b-a", chain, 3), ("sum((a-b)*(a-b), axis=-1)", length, 2)):
-        one = mnb.fuse(function)
+        fused = mnb.fuse(function)
         apart, together = (median(t) for t in interleaved(
-            runs, lambda f=function: f(a, b).wait(), lambda f=one: f(a, b).wait(),
+            runs, lambda f=function: f(a, b).wait(), lambda f=fused: f(a, b).wait(),
         ))  # fmt: skip
         ratio = apart / together
         note = f"{together * 1e3:.1f} ms against {apart * 1e3:.1f} ms"

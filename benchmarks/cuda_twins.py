@@ -158,15 +158,15 @@ HEAD(by_panels) {
 
 def timed(cupy: Any, call: Callable[[], object], runs: int = 25) -> float:
     """Return the median time (s) of a call between two GPU events; the first five calls do not count."""
-    taken = []
+    seconds = []
     for _ in range(runs):
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
         call()
         end.record()
         end.synchronize()
-        taken.append(cupy.cuda.get_elapsed_time(start, end) / 1e3)
-    return statistics.median(taken[5:])
+        seconds.append(cupy.cuda.get_elapsed_time(start, end) / 1e3)
+    return statistics.median(seconds[5:])
 
 
 def memory(cupy: Any) -> None:
@@ -176,23 +176,24 @@ def memory(cupy: Any) -> None:
     module, n = cupy.RawModule(code=MEMORY), 1 << 28
     x, y = cupy.ones(n, "f4"), cupy.zeros(n, "f4")
 
-    def run(name: str, grid: Any, group: Any, *args: Any, moved: float = 0, what: object = "") -> None:
+    def run(name: str, grid: Any, group: Any, *args: Any, moved: float = 0, variant: object = "") -> None:
         kernel = module.get_function(name)
         took = timed(cupy, lambda: kernel(grid if isinstance(grid, tuple) else (grid,), group, args))
-        print(f"{name:14} {what!s:10} {took * 1e6:10.1f} µs" + (f" {moved / took / 1e12:8.3f} TB/s" if moved else ""))
+        rate = f" {moved / took / 1e12:8.3f} TB/s" if moved else ""
+        print(f"{name:14} {variant!s:10} {took * 1e6:10.1f} µs{rate}")
 
     run("nothing", 1, (1,))
     run("copy", n // 256, (256,), x, y, moved=8 * n)
     run("copy4", n // 1024, (256,), x, y, moved=8 * n)
     for stride in (1, 2, 4, 8, 16, 32):
-        run("every", 1 << 15, (32,), x, y, np.uint32(n >> 15), np.uint32(stride), moved=4 * n / stride, what=stride)
+        run("every", 1 << 15, (32,), x, y, np.uint32(n >> 15), np.uint32(stride), moved=4 * n / stride, variant=stride)
     for name in ("from_structs", "from_arrays"):
         run(name, (1 << 23) // 256, (256,), x, y)
     for name in ("crowd", "interleaved", "sequential", "by_simd"):
         run(name, n // 256, (256,), x, y, moved=4 * n)
     for threads in (1 << 13, 1 << 16, 1 << 18, 1 << 20):
         for name in ("apart", "strided", "together"):
-            run(name, threads // 32, (32,), x, y, np.uint32(n), moved=4 * n, what=threads)
+            run(name, threads // 32, (32,), x, y, np.uint32(n), moved=4 * n, variant=threads)
     side = 1 << 14
     for name, tile in (("no_tile", 0), ("tile_8_8", 8), ("tile_8_9", 8), ("tile_32_32", 32), ("tile_32_33", 32)):
         grid = (side // tile, side // tile) if tile else (side // 32, side // 8)

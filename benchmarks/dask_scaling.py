@@ -147,9 +147,9 @@ def pin(dask_worker: distributed.Worker) -> None:
 @contextmanager
 def cluster(workers: int) -> Iterator[distributed.Client]:
     """Start workers, each with its own core or GPU."""
-    given = {i: {"cls": distributed.Nanny, "options": {"nthreads": 1, **_of_its_own(i)}} for i in range(workers)}
+    nannies = {i: {"cls": distributed.Nanny, "options": {"nthreads": 1, **_of_its_own(i)}} for i in range(workers)}
     scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False}}
-    with distributed.SpecCluster(workers=given, scheduler=scheduler) as started, distributed.Client(started) as client:
+    with distributed.SpecCluster(workers=nannies, scheduler=scheduler) as nodes, distributed.Client(nodes) as client:
         client.wait_for_workers(workers)
         if not _on_gpus():
             client.run(pin)
@@ -190,22 +190,22 @@ class Killer(threading.Thread):
 
 def run(field: Field, source: Path, target: Path, workers: int) -> dict[str, float]:
     """Time everything with `count` workers; check the stencil's result against NumPy's."""
-    def kept(function: Callable[[da.Array], da.Array]) -> Callable[[], object]:
+    def stored(function: Callable[[da.Array], da.Array]) -> Callable[[], object]:
         into = field.stored(target)
         return lambda: da.store(function(da.from_zarr(str(source))), into, lock=False)
 
-    taken: dict[str, float] = {}
+    figures: dict[str, float] = {}
     with cluster(workers) as client:
-        taken["first"] = max(client.run(first_call, mnb.compile(STENCIL).five).values())
-        taken["copy"] = seconds(kept(lambda x: x))
-        taken["same"] = seconds(kept(same))
-        taken["stencil"] = seconds(kept(five))
-        taken["peak"] = max(client.run(peak).values())
-        taken["worst"] = field.worst(target)
+        figures["first"] = max(client.run(first_call, mnb.compile(STENCIL).five).values())
+        figures["copy"] = seconds(stored(lambda x: x))
+        figures["same"] = seconds(stored(same))
+        figures["stencil"] = seconds(stored(five))
+        figures["peak"] = max(client.run(peak).values())
+        figures["worst"] = field.worst(target)
         grid = [-(-n // field.block) * 4 for n in field.shape]
         small = da.zeros(grid, chunks=4, dtype="f4")
-        taken["dask"] = seconds(lambda: da.store(same(small), Nowhere(), lock=False))
-    return taken
+        figures["dask"] = seconds(lambda: da.store(same(small), Nowhere(), lock=False))
+    return figures
 
 
 class Nowhere:
@@ -254,13 +254,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         source, target = Path(name, "x.zarr"), Path(name, "y.zarr")
         field.write(source)
-        taken = {}
+        figures = {}
         for workers in options.workers:
-            taken[workers] = run(field, source, target, workers)
+            figures[workers] = run(field, source, target, workers)
         died = None if options.no_death else with_a_death(field, source, target)
     n, blocks = options.size, field.blocks
     table = []
-    for workers, t in taken.items():
+    for workers, t in figures.items():
         table += [
             Row(f"{workers} worker{'s' * (workers > 1)}: stencil", f"{t['stencil']:.1f} s", "", t["worst"] < TOLERANCE,
                 f"{n / t['stencil'] / 1e6:.0f} M elements/s, {8 * n / t['stencil'] / 1e9:.2f} GB/s;"
@@ -273,7 +273,7 @@ def main() -> int:
                 f"{1e3 * t['dask'] / blocks:.1f} ms a block; a worker's first call of the kernel {t['first']:.2f} s,"
                 f" its peak {t['peak']:.1f} GB"),
         ]  # fmt: skip
-    first, *others = taken.items()
+    first, *others = figures.items()
     for workers, t in others:
         ratio = {what: first[1][what] / t[what] for what in ("stencil", "copy", "dask")}
         table.append(Row(f"from {first[0]} to {workers} workers", f"{ratio['stencil']:.2f} x", "", None,

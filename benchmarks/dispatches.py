@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ("01_first_kernel", "02_memory_and_throughput", "03_reductions", "04_tiling", "07_debugging_a_kernel")
 
 
-_SMALL = 1 << 20  # bytes
+_SMALL_BYTES = 1 << 20  # bytes
 
 
 class Dispatched(NamedTuple):
@@ -45,13 +45,13 @@ class Dispatched(NamedTuple):
 
     def restore(self) -> None:
         """Restore the arguments' contents."""
-        for argument, held in zip(self.arguments, self.before, strict=False):
-            if held is not None:
-                argument.reshape(-1).view(np.uint8)[:] = np.frombuffer(held, np.uint8)
+        for argument, contents in zip(self.arguments, self.before, strict=False):
+            if contents is not None:
+                argument.reshape(-1).view(np.uint8)[:] = np.frombuffer(contents, np.uint8)
 
 
 def _contents(argument: Any) -> bytes | None:
-    if not isinstance(argument, np.ndarray) or not 0 < argument.nbytes <= _SMALL or not argument.flags.writeable:
+    if not isinstance(argument, np.ndarray) or not 0 < argument.nbytes <= _SMALL_BYTES or not argument.flags.writeable:
         return None
     return argument.tobytes() if argument.flags.c_contiguous else None
 
@@ -59,19 +59,19 @@ def _contents(argument: Any) -> bytes | None:
 @contextlib.contextmanager
 def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> Iterator[None]:
     """Record the dispatches started in this context: each kernel once for each grid."""
-    start, seen = engine.start, set()
+    start, known_kernels = engine.start, set()
 
     def noting(binary: Any, arguments: Any, grid: Any, threadgroup: Any) -> Any:
         key = binary.unit.signature.name, grid
-        if key not in seen:
-            seen.add(key)
+        if key not in known_kernels:
+            known_kernels.add(key)
             plain = [getattr(a, "mem", a) for a in arguments]
-            given = [  # a call of a cell's kernel packs a single value passed by reference, so the host knows it
+            arguments = [  # a call of a cell's kernel packs a single value passed by reference, so the host knows it
                 bytearray(memoryview(a).cast("B")) if p.reference and p.space == "constant" and a is not None else a
                 for p, a in zip(binary.unit.signature.params, plain, strict=True)
             ]
-            before = [_contents(a) for a in given]
-            into.append(Dispatched(source, family, binary, given, grid, threadgroup, before))
+            before = [_contents(a) for a in arguments]
+            into.append(Dispatched(source, family, binary, arguments, grid, threadgroup, before))
         return start(binary, arguments, grid, threadgroup)
 
     engine.start = noting
@@ -98,13 +98,13 @@ def library(engine: Any, n: int, choice: Choice) -> Iterator[Dispatched]:
         bench = bench_of(op)
         if bench is not None and choice.has(number, op.name):
             sample = bench(np.random.default_rng(number), n)
-            found: list[Dispatched] = []
+            records: list[Dispatched] = []
             mnb.use(engine.name)
             args = [mnb.asarray(a, copy=True) if isinstance(a, np.ndarray) else a for a in sample.args]
-            with recorded(engine, op.name, op.row.family, found):
+            with recorded(engine, op.name, op.row.family, records):
                 op(*args, **sample.options)
                 mnb.synchronize()
-            yield from found
+            yield from records
 
 
 def whole_kernels(engine: Any, choice: Choice) -> Iterator[Dispatched]:
@@ -116,10 +116,10 @@ def whole_kernels(engine: Any, choice: Choice) -> Iterator[Dispatched]:
     files = (linear, neural, ordering, arrays, images, integers, physics)
     for number, case in enumerate(case for file in files for case in file.table.cases):
         if choice.has(number, case.name):
-            found: list[Dispatched] = []
-            with recorded(engine, case.name, "kernel", found), contextlib.suppress(ImportError):
+            records: list[Dispatched] = []
+            with recorded(engine, case.name, "kernel", records), contextlib.suppress(ImportError):
                 case.run(Bench(case.name, engine.name, np.random.default_rng(2)), **case.sizes[-1])
-            yield from found
+            yield from records
 
 
 def notebooks(engine: Any, choice: Choice) -> Iterator[Dispatched]:
@@ -128,15 +128,15 @@ def notebooks(engine: Any, choice: Choice) -> Iterator[Dispatched]:
 
     shell = InteractiveShell.instance()
     for name in (name for number, name in enumerate(NOTEBOOKS) if choice.has(number, name)):
-        found: list[Dispatched] = []
+        records: list[Dispatched] = []
         book = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
-        with recorded(engine, name, "notebook", found):
+        with recorded(engine, name, "notebook", records):
             for cell in book["cells"]:
                 if cell["cell_type"] == "code":
                     quiet = io.StringIO()
                     with contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
                         shell.run_cell("".join(cell["source"]), silent=True)
-        yield from found
+        yield from records
 
 
 PARTS = {"library": library, "kernels": whole_kernels, "notebooks": notebooks}

@@ -66,24 +66,24 @@ def cases(log: int) -> dict[str, tuple[Callable[..., dict[str, Callable[[], Any]
     k = 2048 if log < 28 else 8192
 
     def vectors(f: str, g: str, count: int, c: str = "") -> Callable[..., dict[str, Callable[[], Any]]]:
-        def made(torch: Any, cupy: Any, rng: Any) -> dict[str, Callable[[], Any]]:
-            given = [rng.random(n, np.float32) for _ in range(count)]
-            return _calls(torch, cupy, given, f, g, c or g)
+        def make_calls(torch: Any, cupy: Any, rng: Any) -> dict[str, Callable[[], Any]]:
+            arrays = [rng.random(n, np.float32) for _ in range(count)]
+            return _calls(torch, cupy, arrays, f, g, c or g)
 
-        return made
+        return make_calls
 
     def planes(f: str, g: str, c: str = "") -> Callable[..., dict[str, Callable[[], Any]]]:
-        def made(torch: Any, cupy: Any, rng: Any) -> dict[str, Callable[[], Any]]:
+        def make_calls(torch: Any, cupy: Any, rng: Any) -> dict[str, Callable[[], Any]]:
             return _calls(torch, cupy, [rng.random((side, side), np.float32)], f, g, c)
 
-        return made
+        return make_calls
 
     def product(dtype: Any) -> Callable[..., dict[str, Callable[[], Any]]]:
-        def made(torch: Any, cupy: Any, rng: Any) -> dict[str, Callable[[], Any]]:
-            given = [rng.random((k, k), np.float32).astype(dtype) for _ in range(2)]
-            return _calls(torch, cupy, given, "mnb.matmul(a, b)", "torch.matmul(a, b)", "cupy.matmul(a, b)")
+        def make_calls(torch: Any, cupy: Any, rng: Any) -> dict[str, Callable[[], Any]]:
+            arrays = [rng.random((k, k), np.float32).astype(dtype) for _ in range(2)]
+            return _calls(torch, cupy, arrays, "mnb.matmul(a, b)", "torch.matmul(a, b)", "cupy.matmul(a, b)")
 
-        return made
+        return make_calls
 
     return {
         "add": (vectors("mnb.add(a, b)", "torch.add(a, b)", 2, "cupy.add(a, b)"), 12 * n, 0),
@@ -107,15 +107,17 @@ def cases(log: int) -> dict[str, tuple[Callable[..., dict[str, Callable[[], Any]
     }
 
 
-def _calls(torch: Any, cupy: Any, given: list[Any], ours: str, theirs: str, third: str) -> dict[str, Callable[[], Any]]:
-    names = ("a", "b", "c")[: len(given)]
+def _calls(
+    torch: Any, cupy: Any, arrays: list[Any], ours: str, theirs: str, third: str
+) -> dict[str, Callable[[], Any]]:
+    names = ("a", "b", "c")[: len(arrays)]
     scopes = [
-        ("metalnb", ours, {"mnb": mnb, **{k: mnb.asarray(v) for k, v in zip(names, given, strict=True)}}),
-        ("torch", theirs, {"torch": torch, **{k: torch.tensor(v).cuda() for k, v in zip(names, given, strict=True)}}),
+        ("metalnb", ours, {"mnb": mnb, **{k: mnb.asarray(v) for k, v in zip(names, arrays, strict=True)}}),
+        ("torch", theirs, {"torch": torch, **{k: torch.tensor(v).cuda() for k, v in zip(names, arrays, strict=True)}}),
     ]
     if cupy is not None and third != "-":
         scopes.append(
-            ("cupy", third, {"cupy": cupy, **{k: cupy.asarray(v) for k, v in zip(names, given, strict=True)}})
+            ("cupy", third, {"cupy": cupy, **{k: cupy.asarray(v) for k, v in zip(names, arrays, strict=True)}})
         )
     if "out=o" in ours:
         for name, _, scope in scopes:
@@ -123,16 +125,16 @@ def _calls(torch: Any, cupy: Any, given: list[Any], ours: str, theirs: str, thir
     return {name: eval(f"lambda: {text}", scope) for name, text, scope in scopes}  # noqa: S307  (strings in this file)
 
 
-def each(call: Callable[[], Any], end: Callable[[], Any]) -> float:
+def microseconds_per_call(call: Callable[[], Any], end: Callable[[], Any]) -> float:
     """Return the time of one call (µs) in a long run, by the processor's clock: the least of several rounds."""
-    found = []
+    times = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
         for _ in range(1000):
             call()
         end()
-        found.append((time.perf_counter() - begun) * 1e3)
-    return min(found)
+        times.append((time.perf_counter() - begun) * 1e3)
+    return min(times)
 
 
 def main() -> None:
@@ -149,9 +151,9 @@ def main() -> None:
     clock = Clock()
     print(f"{engine.caps.device}, {engine.caps.versions}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
     tiny, other = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
-    own = each(lambda: mnb.add(tiny, tiny), mnb.synchronize)
-    theirs = each(lambda: torch.add(other, other), torch.cuda.synchronize)
-    print(f"adding one element, calls back to back: {own:.1f} µs, PyTorch's {theirs:.1f} µs")
+    ours = microseconds_per_call(lambda: mnb.add(tiny, tiny), mnb.synchronize)
+    theirs = microseconds_per_call(lambda: torch.add(other, other), torch.cuda.synchronize)
+    print(f"adding one element, calls back to back: {ours:.1f} µs, PyTorch's {theirs:.1f} µs")
     rng = np.random.default_rng(0)
     for log in options.sizes:
         x = torch.zeros(1 << log, device="cuda")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from gpu import Clock, each
+from gpu import Clock, microseconds_per_call
 
 import metalnb as mnb
 
@@ -57,25 +57,25 @@ class Case(NamedTuple):
 
 
 def _attention(name: str, dtype: str, heads: tuple[int, int, int], lengths: tuple[int, int], width: int,
-               more: str = "") -> Case:  # fmt: skip
+               options: str = "") -> Case:  # fmt: skip
     """Return a case. Heads: batch, queries, keys and values; lengths: queries, keys."""
-    batch, own, shared = heads
+    batch, query_heads, key_heads = heads
     size = 4 if dtype == "float32" else 2
-    more += ", enable_gqa=True" * (own != shared)
-    work = 4 * batch * own * lengths[0] * lengths[1] * width / (2 if "causal" in more else 1)
-    moved = 2 * size * batch * width * (own * lengths[0] + shared * lengths[1])
-    shapes = ((batch, own, lengths[0], width), *2 * ((batch, shared, lengths[1], width),))
-    return Case(f"attention {name}", shapes, f"mnb.scaled_dot_product_attention(a, b, c{more})",
-                f"F.scaled_dot_product_attention(a, b, c{more})", work, moved, dtype)  # fmt: skip
+    options += ", enable_gqa=True" * (query_heads != key_heads)
+    work = 4 * batch * query_heads * lengths[0] * lengths[1] * width / (2 if "causal" in options else 1)
+    moved = 2 * size * batch * width * (query_heads * lengths[0] + key_heads * lengths[1])
+    shapes = ((batch, query_heads, lengths[0], width), *2 * ((batch, key_heads, lengths[1], width),))
+    return Case(f"attention {name}", shapes, f"mnb.scaled_dot_product_attention(a, b, c{options})",
+                f"F.scaled_dot_product_attention(a, b, c{options})", work, moved, dtype)  # fmt: skip
 
 
 def _attentions() -> list[Case]:
-    found = []
+    cases = []
     for short, dtype in (("f32", "float32"), ("f16", "float16"), ("bf16", "bfloat16")):
-        found.append(_attention(f"{short} 4x16x1024x64", dtype, (4, 16, 16), (1024, 1024), 64))
-        found.append(_attention(f"{short} 1x32x4096x128", dtype, (1, 32, 32), (4096, 4096), 128))
+        cases.append(_attention(f"{short} 4x16x1024x64", dtype, (4, 16, 16), (1024, 1024), 64))
+        cases.append(_attention(f"{short} 1x32x4096x128", dtype, (1, 32, 32), (4096, 4096), 128))
     return [
-        *found,
+        *cases,
         _attention("f16 causal 1x32x4096x128", "float16", (1, 32, 32), (4096, 4096), 128, ", is_causal=True"),
         _attention("f16 grouped 1x32/8x2048x128", "float16", (1, 32, 8), (2048, 2048), 128),
         _attention("f16 wide 1x8x2048x256", "float16", (1, 8, 8), (2048, 2048), 256),
@@ -86,48 +86,48 @@ def _attentions() -> list[Case]:
 
 
 def _products() -> list[Case]:
-    found = []
+    cases = []
     for short, dtype in (("f32", "float32"), ("f16", "float16")):
         size = 4 if dtype == "float32" else 2
         sizes = [(f"product {short} {k}", (k, k), (k, k), k**3) for k in (2048, 4096, 8192)]
         sizes.append((f"batched {short} 64x512", (64, 512, 512), (64, 512, 512), 64 * 512**3))
-        found += [
+        cases += [
             Case(name, (one, other), "mnb.matmul(a, b)", "torch.matmul(a, b)", 2 * terms, 0, dtype)
             for name, one, other, terms in sizes
         ]
-        found += [
-            Case(f"matrix-vector {short} {way} 8192", ((8192, 8192), (8192,)), f"mnb.matmul({text}, b)",
+        cases += [
+            Case(f"matrix-vector {short} {axis} 8192", ((8192, 8192), (8192,)), f"mnb.matmul({text}, b)",
                  f"torch.matmul({text}, b)", 2 * 8192**2, size * 8192**2, dtype)
-            for way, text in (("rows", "a"), ("columns", "a.T"))
+            for axis, text in (("rows", "a"), ("columns", "a.T"))
         ]  # fmt: skip
-    return found
+    return cases
 
 
 def _quantized() -> list[Case]:
-    found = []
+    cases = []
     for bits in (4, 8):
         for vectors, rows, terms in (
             (1, 4096, 4096), (1, 14336, 4096), (1, 8192, 8192), (1, 16384, 16384), (2, 8192, 8192), (8, 8192, 8192),
         ):  # fmt: skip
             moved = rows * terms * (bits + 1) / 8  # a scale and a minimum of 16 bits for 32 elements
-            found.append(Case(f"quantized {bits} bits {vectors} x {rows}x{terms}", ((vectors, terms),
+            cases.append(Case(f"quantized {bits} bits {vectors} x {rows}x{terms}", ((vectors, terms),
                               Quantized(rows, terms, bits)), "mnb.quantized_matmul(a, *b)", "torch.matmul(a, b.T)", 0,
                               moved, "float16"))  # fmt: skip
-    return found
+    return cases
 
 
 def _convolutions() -> list[Case]:
-    found = []
+    cases = []
     for short, dtype in (("f32", "float32"), ("f16", "float16")):
         for images, channels, side, filters in ((32, 64, 56, 64), (32, 256, 28, 256)):
             work = 2 * images * filters * side * side * channels * 9
-            found.append(Case(f"conv2d 3x3 {short} {channels}x{side}", ((images, channels, side, side),
+            cases.append(Case(f"conv2d 3x3 {short} {channels}x{side}", ((images, channels, side, side),
                               (filters, channels, 3, 3)), "mnb.conv2d(a, b, padding=1)", "F.conv2d(a, b, padding=1)",
                               work, 0, dtype))  # fmt: skip
     image = (32, 64, 112, 112)
     moved = 4 * np.prod(image)
     return [
-        *found,
+        *cases,
         Case("conv2d depthwise f32", (image, (64, 1, 3, 3)), "mnb.conv2d(a, b, padding=1, groups=64)",
              "F.conv2d(a, b, padding=1, groups=64)", 0, 2 * moved),
         Case("max_pool2d 2", (image,), "mnb.max_pool2d(a, 2)", "F.max_pool2d(a, 2)", 0, 1.25 * moved),
@@ -157,7 +157,7 @@ def _streams() -> list[Case]:
     ]  # fmt: skip
 
 
-def given(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def arguments(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments for both libraries."""
     ours: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
@@ -172,52 +172,52 @@ def given(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, A
             theirs[name] = torch.tensor(np.asarray(mnb.dequantize(*ours[name]))).cuda()
             continue
         whole = rng.standard_normal(shape, np.float32)
-        kept = "float32" if case.dtype == "bfloat16" else case.dtype  # torch does not accept NumPy's bfloat16
-        ours[name] = mnb.asarray(whole.astype(kept)).astype(case.dtype)
+        host_dtype = "float32" if case.dtype == "bfloat16" else case.dtype  # torch does not accept NumPy's bfloat16
+        ours[name] = mnb.asarray(whole.astype(host_dtype)).astype(case.dtype)
         theirs[name] = torch.tensor(whole).cuda().to(getattr(torch, case.dtype))
     return ours, theirs
 
 
 def calls(case: Case, rng: Any, torch: Any) -> dict[str, Call]:
     """Return both calls, ready to be timed."""
-    ours, theirs = given(case, rng, torch)
-    made = {}
+    ours, theirs = arguments(case, rng, torch)
+    call_of = {}
     for name, text, scope in (
         ("metalnb", case.ours, {"mnb": mnb, **ours}),
         ("torch", case.theirs, {"torch": torch, "F": torch.nn.functional, **theirs}),
     ):
         if text.startswith(("mnb.fuse", "torch.compile")):
             fused = eval(text, scope)  # noqa: S307  (a string in this file)
-            made[name] = lambda fused=fused, scope=scope: fused(scope["a"], scope["b"])
+            call_of[name] = lambda fused=fused, scope=scope: fused(scope["a"], scope["b"])
         else:
-            made[name] = eval(f"lambda: {text}", scope)  # noqa: S307  (a string in this file)
-    return made
+            call_of[name] = eval(f"lambda: {text}", scope)  # noqa: S307  (a string in this file)
+    return call_of
 
 
-def difference(found: dict[str, Call], torch: Any) -> float:
+def difference(timed_calls: dict[str, Call], torch: Any) -> float:
     """Return the largest difference between the two results, as a fraction of the largest number."""
-    one = torch.tensor(np.asarray(found["metalnb"]().astype("float32"))).double()
-    other = found["torch"]().double().cpu()
-    return float((one - other).abs().max() / other.abs().max())
+    ours = torch.tensor(np.asarray(timed_calls["metalnb"]().astype("float32"))).double()
+    theirs = timed_calls["torch"]().double().cpu()
+    return float((ours - theirs).abs().max() / theirs.abs().max())
 
 
 def line(case: Case, clock: Clock, rng: Any) -> str:
     """Time a row; return its line."""
     with clock.torch.no_grad():
-        found = calls(case, rng, clock.torch)
-        apart = difference(found, clock.torch)
-        times = clock.compared(found)
+        timed_calls = calls(case, rng, clock.torch)
+        error = difference(timed_calls, clock.torch)
+        times = clock.compared(timed_calls)
     t = times["metalnb"]
     rate = f"{case.flops / t / 1e12:8.1f} TFLOP/s" if case.flops else f"{case.moved / t / 1e9:8.0f} GB/s   "
-    return f"{case.name:<32}{t * 1e3:10.4f}{times['torch'] * 1e3:10.4f}{times['torch'] / t:9.3f} {rate}{apart:12.1e}"
+    return f"{case.name:<32}{t * 1e3:10.4f}{times['torch'] * 1e3:10.4f}{times['torch'] / t:9.3f} {rate}{error:12.1e}"
 
 
 def one_element(torch: Any) -> str:
     """Time back-to-back additions of one element by the processor's clock."""
-    tiny, other = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
-    own = each(lambda: mnb.add(tiny, tiny), mnb.synchronize)
-    theirs = each(lambda: torch.add(other, other), torch.cuda.synchronize)
-    return f"{'one element':<32}{own * 1e-3:10.4f}{theirs * 1e-3:10.4f}{theirs / own:9.3f}"
+    tiny, one = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
+    ours = microseconds_per_call(lambda: mnb.add(tiny, tiny), mnb.synchronize)
+    theirs = microseconds_per_call(lambda: torch.add(one, one), torch.cuda.synchronize)
+    return f"{'one element':<32}{ours * 1e-3:10.4f}{theirs * 1e-3:10.4f}{theirs / ours:9.3f}"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-// What benchmarks/lanes.py runs: kernels as people write them, each testing one strength or weakness of a vectoriser.
+// What benchmarks/lanes.py runs: kernels as people write them, each testing one strength or weakness of a vectorizer.
 #include <metal_stdlib>
 using namespace metal;
 #define AT uint2 p [[thread_position_in_grid]], uint2 t [[thread_position_in_threadgroup]]
@@ -228,7 +228,7 @@ kernel void tiled_32(device const float* a, device const float* b, device float*
     for (uint r = 0; r < 4; ++r) c[(y0 + t.y + 8 * r) * n + x] = s[r];
 }
 
-// ---- Memory: gathers, atomics, thread-private arrays, neighbours.
+// ---- Memory: gathers, atomics, thread-private arrays, neighbors.
 kernel void gather(device const float* x, device const uint* idx, device float* o, I) { o[i] = x[idx[i]]; }
 kernel void histogram(device const uint* x, device atomic_uint* o, I) {
     atomic_fetch_add_explicit(&o[x[i] & 255], 1u, memory_order_relaxed);

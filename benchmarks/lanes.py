@@ -139,8 +139,8 @@ def lanes(options: argparse.Namespace) -> Iterator[Pair]:
             continue
         given = [mnb.array(a, device="cpu") if isinstance(a, np.ndarray) and a.ndim else a for a in case.arguments]
         ready = program[case.kernel].prepare(*given, grid=case.grid, threadgroup=case.threadgroup)
-        made = Dispatched(case.name, "", ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup)
-        pair, results = both(case.name, [made]), []
+        dispatched = Dispatched(case.name, "", ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup)
+        pair, results = compile_both(case.name, [dispatched]), []
         for run in (pair.threads, pair.lanes):
             given[case.output][...] = 0
             run()
@@ -160,7 +160,7 @@ def library(options: argparse.Namespace) -> Iterator[Pair]:
         # One op at a time: the next op's arrays may reuse the memory of its dispatches.
         found = [*PARTS["library"](engines.named("cpu"), options.size, Choice([name], (1, 1)))]
         if found:
-            yield both(name, found)
+            yield compile_both(name, found)
 
 
 def recorded(part: str) -> Callable[[argparse.Namespace], Iterator[Pair]]:
@@ -173,12 +173,12 @@ def recorded(part: str) -> Callable[[argparse.Namespace], Iterator[Pair]]:
                 engine.start(d.binary, d.arguments, d.grid, d.threadgroup).wait()
             except mnb.KernelFault:  # wrong on purpose, and checked
                 continue
-            yield both(f"{d.source}, {d.binary.unit.signature.name}", [d])
+            yield compile_both(f"{d.source}, {d.binary.unit.signature.name}", [d])
 
     return pairs
 
 
-def both(name: str, some: Iterable[Dispatched]) -> Pair:
+def compile_both(name: str, some: Iterable[Dispatched]) -> Pair:
     """Return functions that start dispatches, unchecked: one thread at a time, and in vector registers."""
     engine: Any = engines.named("cpu")
     plain = [(d, dataclasses.replace(d.binary.unit, checked=False)) for d in some]
@@ -238,9 +238,9 @@ def report(group: str, options: argparse.Namespace) -> int:
     rows, ratios = [], {}
     clock = time.process_time if options.busy else time.perf_counter
     for pair in GROUPS[group](options):
-        made, ratios[pair.name] = row(pair, options.runs, clock)
-        rows.append(made)
-        print(f"{made.value:>6}  {made.name:<40} {made.note}", flush=True)
+        table_row, ratios[pair.name] = row(pair, options.runs, clock)
+        rows.append(table_row)
+        print(f"{table_row.value:>6}  {table_row.name:<40} {table_row.note}", flush=True)
     if not rows:
         return 0
     mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))

@@ -125,15 +125,15 @@ def measured(op: Op, sample: Sample, runs: int, copy: Callable[[], float], copie
         return result
 
     result = mine()
-    made = result if isinstance(result, (tuple, list)) else (result,)
-    moved = sum(a.nbytes for a in (*_arrays(args), *_arrays(list(options.values())), *_arrays(list(made))))
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    moved = sum(a.nbytes for a in (*_arrays(args), *_arrays(list(options.values())), *_arrays(list(results))))
     (numpy, numpy_fresh), (torch, torch_fresh), (numexpr, numexpr_fresh) = peers(op, sample)
-    asked = (numpy or numpy_fresh, torch or torch_fresh, numexpr or numexpr_fresh, numpy_fresh, torch_fresh)
-    calls = [mine, copy, *dict.fromkeys(f for f in asked if f)]
+    peer_calls = (numpy or numpy_fresh, torch or torch_fresh, numexpr or numexpr_fresh, numpy_fresh, torch_fresh)
+    calls = [mine, copy, *dict.fromkeys(f for f in peer_calls if f)]
     once = sum(t[0] for t in interleaved(1, *calls))
     lasted = interleaved(max(3, min(runs, int(LONGEST * runs / once))), *calls, warmup=0)
     time_of = dict(zip(calls, map(median, lasted), strict=True))
-    of_numpy, of_torch, of_numexpr, *fresh = (time_of[f] if f else math.nan for f in asked)
+    of_numpy, of_torch, of_numexpr, *fresh = (time_of[f] if f else math.nan for f in peer_calls)
     rate = copied / time_of[copy]
     return Measured(op, moved, time_of[mine], rate, of_numpy, of_torch, of_numexpr, (fresh[0], fresh[1]))
 
@@ -166,8 +166,8 @@ def line(m: Measured) -> str:
 
 def mean(ratios: list[float]) -> float:
     """Return the geometric mean of those that are not NaN."""
-    there = [math.log(r) for r in ratios if not math.isnan(r)]
-    return math.exp(sum(there) / len(there)) if there else math.nan
+    logarithms = [math.log(r) for r in ratios if not math.isnan(r)]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
 
 
 def summary(all_of: list[Measured]) -> list[Row]:
@@ -183,8 +183,8 @@ def summary(all_of: list[Measured]) -> list[Row]:
         if count:
             met = None if aim is None else value >= aim
             note = f"{count} elementwise ops and activations"
-            wanted = "" if aim is None else f">= {aim} x"
-            rows.append(Row(f"geometric mean over {peer}", f"{value:.2f} x", wanted, met, note))
+            requirement = "" if aim is None else f">= {aim} x"
+            rows.append(Row(f"geometric mean over {peer}", f"{value:.2f} x", requirement, met, note))
     behind = {m.op.name: m.torch / m.mine for m in all_of if m.torch < 0.95 * m.mine}
     if any(not math.isnan(m.torch) for m in all_of):
         rows.append(Row("ops below 0.95 of PyTorch", f"{len(behind)}", "0", not behind, _listed(behind)))
@@ -200,11 +200,11 @@ def _listed(some: dict[str, float]) -> str:
 
 def threads() -> str:
     """Return how many threads each peer uses by default."""
-    told = ["NumPy 1 (its products: OpenBLAS)"]
+    thread_counts = ["NumPy 1 (its products: OpenBLAS)"]
     for module, ask in (("torch", "get_num_threads"), ("numexpr", "get_num_threads")):
         if importlib.util.find_spec(module):
-            told.append(f"{module} {getattr(importlib.import_module(module), ask)()}")
-    return "threads: " + ", ".join(told) + ", passive when idle"
+            thread_counts.append(f"{module} {getattr(importlib.import_module(module), ask)()}")
+    return "threads: " + ", ".join(thread_counts) + ", passive when idle"
 
 
 def main() -> int:
@@ -223,16 +223,16 @@ def main() -> int:
     runs, n = (3, 1 << 18) if options.quick else (options.runs, options.size)
     warnings.simplefilter("ignore")  # peers warn of overflow and division by zero
     print(f"metalnb library: {n:,} elements, medians of {runs} alternating runs\n{machine()}\n{threads()}\n")
-    print(f"{'with out= where there is one':>71} {'a new array':>20}")
+    print(f"{'with out= where logarithms is one':>71} {'a new array':>20}")
     print(f"{'op':<20} {'ms':>9} {'GB/s':>7} {'limit':>6} {'x NumPy':>8} {'x torch':>8} {'x numexpr':>9}"
           f" {'x NumPy':>8} {'x torch':>8}")  # fmt: skip
-    found = []
+    measurements = []
     for m in every(options.ops, runs, n):
-        found.append(m)
+        measurements.append(m)
         print(line(m), flush=True)
     if options.ops:
         return 0
-    return show("aims", [*summary(found), *lines(runs, quick=options.quick)])
+    return show("aims", [*summary(measurements), *lines(runs, quick=options.quick)])
 
 
 if __name__ == "__main__":

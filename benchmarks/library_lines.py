@@ -34,19 +34,19 @@ def _times(runs: int, *calls: Callable[[], Any], before: Callable[[], Any] | Non
     return [median(t) for t in interleaved(runs, *calls, before=before)]
 
 
-def _waited(f: Callable[[], Any]) -> Callable[[], Any]:
+def _and_wait(f: Callable[[], Any]) -> Callable[[], Any]:
     def call() -> None:
-        kept = f()
+        result = f()
         mnb.synchronize()
-        del kept
+        del result
 
     return call
 
 
 def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any], aim: float, who: str) -> Row:
-    own, other = _times(runs, _waited(mine), peer)
-    note = f"{own * 1e3:.2f} ms against {other * 1e3:.2f}"
-    return Row(name, f"{other / own:.2f} x {who}", f">= {aim} x", other / own >= aim, note)
+    ours, other = _times(runs, _and_wait(mine), peer)
+    note = f"{ours * 1e3:.2f} ms against {other * 1e3:.2f}"
+    return Row(name, f"{other / ours:.2f} x {who}", f">= {aim} x", other / ours >= aim, note)
 
 
 def _reading(a: Any) -> Callable[[], Any]:
@@ -55,7 +55,7 @@ def _reading(a: Any) -> Callable[[], Any]:
     kernel = mnb.compile(probe.source)["probe"]
     # On the array itself: if NumPy had a view of it, every op on it would be waited for twice.
     ready = kernel.prepare(mnb.zeros(1), a.reshape((-1,)), grid=a.size // probe.elements, threadgroup=1024)
-    return _waited(ready.run)
+    return _and_wait(ready.run)
 
 
 def _full(runs: int, x: np.ndarray) -> list[Row]:
@@ -67,11 +67,11 @@ def _full(runs: int, x: np.ndarray) -> list[Row]:
     reading, wash = _reading(a), functools.partial(np.negative, washed, out=washed)
     rows = []
     for name in ("sum", "max", "argmax"):
-        calls = [_waited(lambda f=name: getattr(mnb, f)(a)), reading, lambda f=name: getattr(np, f)(x)]
-        own, read, other = _times(runs, *calls, before=wash)
-        rate = [x.nbytes / t / 1e9 for t in (own, read, other)]
+        calls = [_and_wait(lambda f=name: getattr(mnb, f)(a)), reading, lambda f=name: getattr(np, f)(x)]
+        ours, read, other = _times(runs, *calls, before=wash)
+        rate = [x.nbytes / t / 1e9 for t in (ours, read, other)]
         note = f"{rate[0]:.1f} of {rate[1]:.1f} GB/s (the limit: {mnb.limits().read / 1e9:.1f}); NumPy {rate[2]:.1f}"
-        rows.append(Row(f"{name} of {x.size:,}", f"{read / own:.2f} of reading", ">= 0.85", read / own >= 0.85, note))
+        rows.append(Row(f"{name} of {x.size:,}", f"{read / ours:.2f} of reading", ">= 0.85", read / ours >= 0.85, note))
     return rows
 
 
@@ -80,11 +80,11 @@ def _axes(runs: int, x: np.ndarray) -> list[Row]:
     a = mnb.asarray(x, copy=True)
     reading, rows = _reading(a), []
     for name, axis in ((name, axis) for name in ("sum", "max") for axis in (0, 1)):
-        mine = _waited(lambda f=name, d=axis: getattr(mnb, f)(a, axis=d))
-        own, read, other = _times(runs, mine, reading, lambda f=name, d=axis: getattr(np, f)(x, axis=d))
-        note = f"{own * 1e3:.2f} ms against {other * 1e3:.2f}; {other / read:.2f} x if it only read"
+        mine = _and_wait(lambda f=name, d=axis: getattr(mnb, f)(a, axis=d))
+        ours, read, other = _times(runs, mine, reading, lambda f=name, d=axis: getattr(np, f)(x, axis=d))
+        note = f"{ours * 1e3:.2f} ms against {other * 1e3:.2f}; {other / read:.2f} x if it only read"
         title = f"{name} of {len(x)}² over axis {axis}"
-        rows.append(Row(title, f"{other / own:.2f} x NumPy", ">= 1.5 x", other / own >= 1.5, note))
+        rows.append(Row(title, f"{other / ours:.2f} x NumPy", ">= 1.5 x", other / ours >= 1.5, note))
     return rows
 
 
@@ -104,24 +104,24 @@ def _rows(runs: int, x: np.ndarray) -> list[Row]:
 
 
 def _sorted(runs: int, x: np.ndarray) -> list[Row]:
-    a, few = mnb.asarray(x, copy=True), max(3, runs // 3)
-    own, other = _times(few, _waited(lambda: mnb.sort(a)), lambda: np.sort(x))
-    rows = [Row(f"sort of {x.size:,}", f"{other / own:.2f} x NumPy", "", None, f"{own * 1e3:.0f} ms")]
+    a, short_runs = mnb.asarray(x, copy=True), max(3, runs // 3)
+    ours, other = _times(short_runs, _and_wait(lambda: mnb.sort(a)), lambda: np.sort(x))
+    rows = [Row(f"sort of {x.size:,}", f"{other / ours:.2f} x NumPy", "", None, f"{ours * 1e3:.0f} ms")]
     if importlib.util.find_spec("torch"):
         import torch
 
         t = torch.from_numpy(x)
-        rows.append(_ratio("  against PyTorch", few, lambda: mnb.sort(a), lambda: torch.sort(t), 2, "PyTorch"))
+        rows.append(_ratio("  against PyTorch", short_runs, lambda: mnb.sort(a), lambda: torch.sort(t), 2, "PyTorch"))
     return rows
 
 
 def _product(runs: int, side: int) -> list[Row]:
     x, y = (np.random.default_rng().random((side, side), np.float32) for _ in range(2))
     a, b = mnb.asarray(x, copy=True), mnb.asarray(y, copy=True)
-    own, other = _times(max(3, runs // 2), _waited(lambda: mnb.matmul(a, b)), lambda: x @ y)
-    speed = [2 * side**3 / t / 1e9 for t in (own, other)]
+    ours, other = _times(max(3, runs // 2), _and_wait(lambda: mnb.matmul(a, b)), lambda: x @ y)
+    speed = [2 * side**3 / t / 1e9 for t in (ours, other)]
     note = f"{speed[0]:.0f} GFLOP/s against {speed[1]:.0f}"
-    return [Row(f"matmul {side}²", f"{other / own:.2f} x NumPy", ">= 0.6 x", other / own >= 0.6, note)]
+    return [Row(f"matmul {side}²", f"{other / ours:.2f} x NumPy", ">= 0.6 x", other / ours >= 0.6, note)]
 
 
 def _small(calls: int) -> list[Row]:
@@ -133,8 +133,8 @@ def _small(calls: int) -> list[Row]:
         for _ in range(calls // 20):
             (a + b).wait()
         samples.append((time.perf_counter() - start) / (calls // 20) * 1e6)
-    each = median(samples)
-    return [Row("a + b on 1,000 elements, and wait", f"{each:.1f} us", "<= 30 us", each <= 30)]
+    microseconds = median(samples)
+    return [Row("a + b on 1,000 elements, and wait", f"{microseconds:.1f} us", "<= 30 us", microseconds <= 30)]
 
 
 def _memory(iterations: int) -> list[Row]:

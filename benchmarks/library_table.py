@@ -52,22 +52,22 @@ def columns(n: int) -> Iterator[Column]:  # noqa: PLR0915  (a table is long)
     tsq, tw = (torch and torch.from_numpy(v.copy()) for v in (square, np.empty_like(square)))
     line, tline = np.empty(side, np.float32), torch and torch.empty(side)
 
-    def made(name: str, mine: Call, numpy: Call | None, other: Call | None, times: int = 1) -> Column:
+    def column(name: str, mine: Call, numpy: Call | None, other: Call | None, times: int = 1) -> Column:
         return Column(name, mine, numpy, other if torch else None, times)
 
-    yield made("add", lambda: mnb.add(a, b, out=o), lambda: np.add(x, y, out=z), lambda: torch.add(t, u, out=w))
+    yield column("add", lambda: mnb.add(a, b, out=o), lambda: np.add(x, y, out=z), lambda: torch.add(t, u, out=w))
     for name in ("exp", "sin"):
         ours, theirs, thirds = getattr(mnb, name), getattr(np, name), torch and getattr(torch, name)
-        yield made(name, lambda f=ours: f(a, out=o), lambda f=theirs: f(x, out=z), lambda f=thirds: f(t, out=w))
-    yield made("erf", lambda: mnb.erf(a, out=o), None, lambda: torch.erf(t, out=w))
-    yield made("gelu", lambda: mnb.gelu(a, out=o), None, lambda: f.gelu(t))
-    yield made("maximum", lambda: mnb.maximum(a, b, out=o), lambda: np.maximum(x, y, out=z),
+        yield column(name, lambda f=ours: f(a, out=o), lambda f=theirs: f(x, out=z), lambda f=thirds: f(t, out=w))
+    yield column("erf", lambda: mnb.erf(a, out=o), None, lambda: torch.erf(t, out=w))
+    yield column("gelu", lambda: mnb.gelu(a, out=o), None, lambda: f.gelu(t))
+    yield column("maximum", lambda: mnb.maximum(a, b, out=o), lambda: np.maximum(x, y, out=z),
                lambda: torch.maximum(t, u, out=w))  # fmt: skip
-    yield made("sum", lambda: mnb.sum(a), lambda: np.sum(x), lambda: torch.sum(t))
-    yield made("max", lambda: mnb.max(a), lambda: np.max(x), lambda: torch.amax(t))
-    yield made("argmax", lambda: mnb.argmax(a), lambda: np.argmax(x), lambda: torch.argmax(t))
+    yield column("sum", lambda: mnb.sum(a), lambda: np.sum(x), lambda: torch.sum(t))
+    yield column("max", lambda: mnb.max(a), lambda: np.max(x), lambda: torch.amax(t))
+    yield column("argmax", lambda: mnb.argmax(a), lambda: np.argmax(x), lambda: torch.argmax(t))
     for axis in (0, 1):
-        yield made(f"sum axis {axis}", lambda d=axis: mnb.sum(sq, axis=d),
+        yield column(f"sum axis {axis}", lambda d=axis: mnb.sum(sq, axis=d),
                    lambda d=axis: np.sum(square, axis=d, out=line),
                    lambda d=axis: torch.sum(tsq, d, out=tline))  # fmt: skip
 
@@ -76,10 +76,11 @@ def columns(n: int) -> Iterator[Column]:  # noqa: PLR0915  (a table is long)
         np.exp(turned, out=turned)
         np.divide(turned, turned.sum(-1, keepdims=True), out=turned)
 
-    yield made("softmax", lambda: mnb.softmax(sq), softmax, lambda: torch.softmax(tsq, -1, out=tw))
-    yield made("layer_norm", lambda: mnb.layer_norm(sq), None, lambda: f.layer_norm(tsq, (side,)))
-    yield made("cumsum", lambda: mnb.cumulative_sum(a), lambda: np.cumsum(x, out=z), lambda: torch.cumsum(t, 0, out=w))
-    yield made("transpose copy", lambda: ot.__setitem__(..., at), lambda: np.copyto(turned, square.T),
+    yield column("softmax", lambda: mnb.softmax(sq), softmax, lambda: torch.softmax(tsq, -1, out=tw))
+    yield column("layer_norm", lambda: mnb.layer_norm(sq), None, lambda: f.layer_norm(tsq, (side,)))
+    yield column("cumsum", lambda: mnb.cumulative_sum(a), lambda: np.cumsum(x, out=z),
+                 lambda: torch.cumsum(t, 0, out=w))  # fmt: skip
+    yield column("transpose copy", lambda: ot.__setitem__(..., at), lambda: np.copyto(turned, square.T),
                lambda: tw.copy_(tsq.T))  # fmt: skip
 
     def chain() -> None:
@@ -98,24 +99,24 @@ def columns(n: int) -> Iterator[Column]:  # noqa: PLR0915  (a table is long)
             op(w, other, out=w)
 
     fused = mnb.fuse(lambda p, q: (p * q + p) * q - p)
-    yield made("(a*b+a)*b-a", chain, numpys, torchs)
-    yield made("the same, fused", lambda: fused(a, b), numpys, torchs)
+    yield column("(a*b+a)*b-a", chain, numpys, torchs)
+    yield column("the same, fused", lambda: fused(a, b), numpys, torchs)
     k = 2048
     l, r = (rng.random((k, k), np.float32) for _ in range(2))  # noqa: E741
     p, q, lr = mnb.asarray(l, copy=True), mnb.asarray(r, copy=True), np.empty((k, k), np.float32)
     tl, tr, tlr = (torch and torch.from_numpy(v.copy()) for v in (l, r, np.empty_like(l)))
-    yield made("matmul 2048", lambda: mnb.matmul(p, q), lambda: np.matmul(l, r, out=lr),
+    yield column("matmul 2048", lambda: mnb.matmul(p, q), lambda: np.matmul(l, r, out=lr),
                lambda: torch.matmul(tl, tr, out=tlr))  # fmt: skip
     hp, hq = p.astype(mnb.float16), q.astype(mnb.float16)
     hl, hr, hlr = (torch and v.half() for v in (tl, tr, tlr))
-    yield made("half matmul", lambda: mnb.matmul(hp, hq), None, lambda: torch.matmul(hl, hr, out=hlr))
+    yield column("half matmul", lambda: mnb.matmul(hp, hq), None, lambda: torch.matmul(hl, hr, out=hlr))
     into, places = (torch.empty(n), torch.empty(n, dtype=torch.int64)) if torch else (None, None)
-    yield made("sort", lambda: mnb.sort(a), lambda: np.sort(x), lambda: torch.sort(t, out=(into, places)))
-    few = 1000
-    sa, sb, so = mnb.asarray(x[:few], copy=True), mnb.asarray(y[:few], copy=True), mnb.empty(few)
-    sx, sy, sz = x[:few].copy(), y[:few].copy(), z[:few].copy()
+    yield column("sort", lambda: mnb.sort(a), lambda: np.sort(x), lambda: torch.sort(t, out=(into, places)))
+    count = 1000
+    sa, sb, so = mnb.asarray(x[:count], copy=True), mnb.asarray(y[:count], copy=True), mnb.empty(count)
+    sx, sy, sz = x[:count].copy(), y[:count].copy(), z[:count].copy()
     st, su, sw = (torch and torch.from_numpy(v.copy()) for v in (sx, sy, sz))
-    yield made("add of 1,000", lambda: mnb.add(sa, sb, out=so).wait(), lambda: np.add(sx, sy, out=sz),
+    yield column("add of 1,000", lambda: mnb.add(sa, sb, out=so).wait(), lambda: np.add(sx, sy, out=sz),
                lambda: torch.add(st, su, out=sw), 1000)  # fmt: skip
 
 
@@ -131,34 +132,34 @@ def layers() -> Iterator[Column]:
         host = rng.standard_normal(shape, np.float32)
         return mnb.asarray(host, copy=True), torch and torch.from_numpy(host.copy())
 
-    def made(name: str, op: str, given: list[tuple[Any, Any]], *rest: Any, **options: Any) -> Column:
-        mine, theirs = ([g[side] for g in given] for side in (0, 1))
+    def column(name: str, op: str, pairs: list[tuple[Any, Any]], *rest: Any, **options: Any) -> Column:
+        mine, theirs = ([g[side] for g in pairs] for side in (0, 1))
         ours, other = getattr(mnb, op), torch and getattr(f, op)
         return Column(name, lambda: ours(*mine, *rest, **options), None,
                       (lambda: other(*theirs, *rest, **options)) if torch else None)  # fmt: skip
 
     images, deep, photo = pair(8, 64, 56, 56), pair(8, 256, 14, 14), pair(1, 3, 224, 224)
-    yield made("conv2d 3x3, 64 channels of 56x56", "conv2d", [images, pair(64, 64, 3, 3)], padding=1)
-    yield made("conv2d 3x3, 256 channels of 14x14", "conv2d", [deep, pair(256, 256, 3, 3)], padding=1)
-    yield made("conv2d 7x7, stride 2, of 3x224x224", "conv2d", [photo, pair(64, 3, 7, 7)], stride=2, padding=3)
-    yield made("conv2d 3x3, 64 groups", "conv2d", [images, pair(64, 1, 3, 3)], padding=1, groups=64)
-    yield made("conv1d 5, 64 channels of 2048", "conv1d", [pair(16, 64, 2048), pair(64, 64, 5)], padding=2)
-    yield made("avg_pool2d 3, stride 2", "avg_pool2d", [images], 3, 2, 1)
-    yield made("max_pool2d 2", "max_pool2d", [images], 2)
-    yield made("group_norm 8", "group_norm", [images], 8)
-    yield made("glu", "glu", [images], 1)
-    yield made("linear 512x1024, 1024", "linear", [pair(512, 1024), pair(1024, 1024), pair(1024)])
+    yield column("conv2d 3x3, 64 channels of 56x56", "conv2d", [images, pair(64, 64, 3, 3)], padding=1)
+    yield column("conv2d 3x3, 256 channels of 14x14", "conv2d", [deep, pair(256, 256, 3, 3)], padding=1)
+    yield column("conv2d 7x7, stride 2, of 3x224x224", "conv2d", [photo, pair(64, 3, 7, 7)], stride=2, padding=3)
+    yield column("conv2d 3x3, 64 groups", "conv2d", [images, pair(64, 1, 3, 3)], padding=1, groups=64)
+    yield column("conv1d 5, 64 channels of 2048", "conv1d", [pair(16, 64, 2048), pair(64, 64, 5)], padding=2)
+    yield column("avg_pool2d 3, stride 2", "avg_pool2d", [images], 3, 2, 1)
+    yield column("max_pool2d 2", "max_pool2d", [images], 2)
+    yield column("group_norm 8", "group_norm", [images], 8)
+    yield column("glu", "glu", [images], 1)
+    yield column("linear 512x1024, 1024", "linear", [pair(512, 1024), pair(1024, 1024), pair(1024)])
 
 
 def repeated(call: Call, times: int) -> Call:
     """Return a function that calls it `times` times and waits."""
-    def many() -> None:
+    def run() -> None:
         for _ in range(times):
-            kept = call()
+            result = call()
         mnb.synchronize()
-        del kept
+        del result
 
-    return many
+    return run
 
 
 def main() -> int:

@@ -112,11 +112,11 @@ def logged() -> str:
 
 
 def compiled_as_read(program: Any) -> str:
-    """Return whether fast math honours infinities and NaN, and whether Metal knows the macro METALNB (items 18, 19)."""
+    """Return whether fast math honors infinities and NaN, and whether Metal knows the macro METALNB (items 18, 19)."""
     x, y = np.full(1, np.inf, np.float32), np.zeros(1, np.float32)
     program.odd(x)
     program.branch(y, 5)
-    nan = "honoured" if x[0] == 1 else "not honoured"
+    nan = "honored" if x[0] == 1 else "not honored"
     return f"infinity and NaN {nan}; METALNB {'defined' if y[0] == 5 else 'not defined'}"
 
 

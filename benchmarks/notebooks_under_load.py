@@ -44,25 +44,25 @@ def load(count: int) -> Iterator[str]:
 
 def memory(process: psutil.Process) -> float:
     """Return the memory (B) of a process and its children, counting shared memory once."""
-    held = 0
-    for one in (process, *process.children(recursive=True)):
+    total = 0
+    for member in (process, *process.children(recursive=True)):
         with contextlib.suppress(psutil.Error):  # the process may have ended
-            found = one.memory_full_info()
-            held += getattr(found, "pss", found.uss)
-    return held
+            info = member.memory_full_info()
+            total += getattr(info, "pss", info.uss)
+    return total
 
 
 def watched(notebook: Path, into: str) -> tuple[float, float, int, str]:
     """Execute a notebook; return its time (s), peak memory (B), exit status and last line of output."""
     command = [sys.executable, str(ROOT / "notebooks" / "run.py"), "--into", into, str(notebook)]
     start, most = time.perf_counter(), 0.0
-    with tempfile.TemporaryFile("w+") as said:
-        process = psutil.Popen(command, stdout=said, stderr=subprocess.STDOUT, cwd=ROOT)
+    with tempfile.TemporaryFile("w+") as output:
+        process = psutil.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT)
         while process.poll() is None:
             most = max(most, memory(process))
             time.sleep(LOOK)
-        said.seek(0)
-        last = said.read().strip().splitlines()[-1:]
+        output.seek(0)
+        last = output.read().strip().splitlines()[-1:]
     return time.perf_counter() - start, most, process.returncode, "".join(last)
 
 

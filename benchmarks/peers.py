@@ -95,10 +95,10 @@ def torch_peer(op: Op) -> Call | None:
     torch = importlib.import_module("torch")
     if op.name in _TORCH_CALLS:
         return _TORCH_CALLS[op.name](torch)
-    found = torch
+    function = torch
     for part in _TORCH.get(op.name, op.name).split("."):
-        found = getattr(found, part, None)
-    return found if callable(found) else None
+        function = getattr(function, part, None)
+    return function if callable(function) else None
 
 
 def numexpr_peer(op: Op) -> Call | None:

@@ -75,10 +75,10 @@ def report(group: str, options: argparse.Namespace) -> int:
     clock = time.process_time if options.busy else time.perf_counter
     rows, ratios = [], []
     for d in GROUPS[group](options.names):
-        found = measured(d, options.runs, clock)
-        if found is None:
+        times = measured(d, options.runs, clock)
+        if times is None:
             continue
-        plain, counted = found
+        plain, counted = times
         ratio = counted / plain
         note = f"plain {plain * 1e3:.3f} ms, counted {counted * 1e3:.2f} ms"
         print(f"{ratio:>7.1f}  {d.source:<44} {note}", flush=True)
@@ -100,12 +100,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--busy", action="store_true", help="one core, in seconds of this process")
     parser.add_argument("names", nargs="*", help="only these kernels")
-    given = parser.parse_args()
-    if given.busy:
+    options = parser.parse_args()
+    if options.busy:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     warnings.simplefilter("ignore")
-    print(f"metalnb profile_cost: the minimum of {given.runs} alternating runs\n{machine()}\n")
-    return sum(report(group, given) for group in given.of)
+    print(f"metalnb profile_cost: the minimum of {options.runs} alternating runs\n{machine()}\n")
+    return sum(report(group, options) for group in options.of)
 
 
 if __name__ == "__main__":

@@ -161,13 +161,13 @@ def calls() -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
 def counts(seconds: float) -> dict[str, dict[str, float]]:
     """Count each kernel."""
     program = mnb.compile(SOURCE)
-    found = {}
+    counts_of = {}
     for name, args, launch in calls():
         p = mnb.profile(program[name], *args, seconds=seconds, **launch)
         device = [a for a in p.accesses if a.space == "device"]
         read, written = ([a for a in device if a.kind == kind] for kind in ("read", "write"))
         shared = [a for a in p.accesses if a.space == "threadgroup"]
-        found[name] = {
+        counts_of[name] = {
             "read sectors": sum(a.sectors for a in read), "read requests": sum(a.runs for a in read),
             "write sectors": sum(a.sectors for a in written), "write requests": sum(a.runs for a in written),
             "passes": sum(a.passes for a in shared), "conflicts": sum(a.conflicts for a in shared), "flops": p.flops,
@@ -175,7 +175,7 @@ def counts(seconds: float) -> dict[str, dict[str, float]]:
             "branch efficiency": 100 * p.branch_efficiency, "memory bytes": p.bytes,
             "sampled": p.sampled / p.groups,
         }  # fmt: skip
-    return found
+    return counts_of
 
 
 def run() -> None:
@@ -197,20 +197,21 @@ def counters(path: Path) -> dict[str, dict[str, float]]:
     text = path.read_text(encoding="utf-8").splitlines()
     first = next(i for i, line in enumerate(text) if line.startswith('"ID"'))
     names, units, *rows = csv.reader(text[first:])
-    known = [name for name, _, _ in calls()]
-    if len(rows) != len(known):
-        message = f"{path} has {len(rows)} launches; there are {len(known)} kernels"
+    names = [name for name, _, _ in calls()]
+    if len(rows) != len(names):
+        message = f"{path} has {len(rows)} launches; there are {len(names)} kernels"
         raise ValueError(message)
-    found: dict[str, dict[str, float]] = {}
-    for kernel, row in zip(known, rows, strict=True):  # ncu gives all of them one name, in the order of the launches
+    counts_of: dict[str, dict[str, float]] = {}
+    for kernel, row in zip(names, rows, strict=True):  # ncu gives all of them one name, in the order of the launches
         value = {
             n: float(v.replace(",", "")) * _SCALES.get(unit, 1)
             for n, unit, v in zip(names, units, row, strict=True)
-            if any(n in each for each in METRICS.values())
+            if any(n in metrics for metrics in METRICS.values())
         }
-        found[kernel] = {name: sum(value[m] for m in each) for name, each in METRICS.items()}
-        found[kernel]["flops"] = found[kernel]["fadd"] + found[kernel]["fmul"] + 2 * found[kernel]["ffma"]
-    return found
+        counts_of[kernel] = {name: sum(value[m] for m in metrics) for name, metrics in METRICS.items()}
+        c = counts_of[kernel]
+        c["flops"] = c["fadd"] + c["fmul"] + 2 * c["ffma"]
+    return counts_of
 
 
 def _figure(of: dict[str, float], name: str) -> float:
@@ -243,15 +244,15 @@ def main() -> None:
     parser.add_argument("what", choices=("counts", "command", "run", "compare"))
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--seconds", type=float, default=5.0, help="of counting a kernel")
-    given = parser.parse_args()
-    if given.what == "counts":
-        print(json.dumps(counts(given.seconds), indent=1))
-    elif given.what == "command":
+    options = parser.parse_args()
+    if options.what == "counts":
+        print(json.dumps(counts(options.seconds), indent=1))
+    elif options.what == "command":
         print(command())
-    elif given.what == "run":
+    elif options.what == "run":
         run()
     else:
-        ours, theirs = given.files
+        ours, theirs = options.files
         print("\n".join(compare(json.loads(ours.read_text(encoding="utf-8")), counters(theirs))))
 
 

@@ -26,7 +26,7 @@ GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "pu
 BOUND = {"elementwise", "activation"}
 LEAST = 2e-5  # s: the time of a shorter dispatch says little about its code
 SECONDS = 0.12  # to measure each dispatch
-_LONG = 10  # s
+_TIME_LIMIT = 10  # s
 
 
 class Measured(NamedTuple):
@@ -49,7 +49,7 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     d.restore()
     try:
-        with mnb.timeout(_LONG):  # a notebook has an endless loop
+        with mnb.timeout(_TIME_LIMIT):  # a notebook has an endless loop
             ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
         ticket.wait()
         once = ticket.elapsed() or 0.0
@@ -128,8 +128,8 @@ def main() -> int:
     print(f"{'of':<22} {'kernel':<28} {'checked':>9} {'unchecked':>9} {'ratio':>6} {'checks':>6} {'stops':>5}")
     found = []
     for part in options.of:
-        given = (engine, n, choice) if part == "library" else (engine, choice)
-        for d in PARTS[part](*given):
+        arguments = (engine, n, choice) if part == "library" else (engine, choice)
+        for d in PARTS[part](*arguments):
             m = measured(engine, d, runs)
             if m is not None:
                 found.append(m)
@@ -153,39 +153,39 @@ class Case(NamedTuple):
         return self.checked / self.unchecked
 
 
-def cases(found: list[Measured]) -> list[Case]:
+def cases(dispatches: list[Measured]) -> list[Case]:
     """Add up the dispatches of each op."""
     ops: dict[str, list[Measured]] = {}
-    for number, m in enumerate(found):
-        one = m.dispatched.family in OTHERS
-        ops.setdefault(f"{m.dispatched.source} {number}" if one else m.dispatched.source, []).append(m)
-    made = []
+    for number, m in enumerate(dispatches):
+        is_alone = m.dispatched.family in OTHERS
+        ops.setdefault(f"{m.dispatched.source} {number}" if is_alone else m.dispatched.source, []).append(m)
+    result = []
     for some in ops.values():
         first = some[0].dispatched
         name = f"{first.source}, {first.binary.unit.signature.name}" if first.family in OTHERS else first.source
-        made.append(Case(name, first.family, sum(m.checked for m in some), sum(m.unchecked for m in some)))
-    return made
+        result.append(Case(name, first.family, sum(m.checked for m in some), sum(m.unchecked for m in some)))
+    return result
 
 
 OTHERS = {"kernel": "the tests' kernels", "notebook": "the notebooks' kernels"}
 
 
-def rows(found: list[Case]) -> list[Row]:
+def rows(cases: list[Case]) -> list[Row]:
     """Return the figures that matter with their aims."""
-    whole = mean([case.ratio for case in found])
-    made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.03 x", whole <= 1.03, f"{len(found)} ops and kernels")]
+    whole = mean([case.ratio for case in cases])
+    table = [Row("geometric mean", f"{whole:.3f} x", "<= 1.03 x", whole <= 1.03, f"{len(cases)} ops and kernels")]
     for family, name in (("", "ops"), *OTHERS.items()):
-        some = [case for case in found if (case.family if case.family in OTHERS else "") == family]
+        some = [case for case in cases if (case.family if case.family in OTHERS else "") == family]
         if some:
-            made.append(Row(f"of {name}", f"{mean([case.ratio for case in some]):.3f} x", "", None, f"{len(some)}"))
-    gathers = [case for case in found if case.name.split(",")[0] in GATHERS]
-    bound = [case for case in found if case.family in BOUND]
-    for name, some, aim in (("worst elementwise", bound, 1.05), ("worst gather", gathers, 1.2), ("worst", found, None)):
+            table.append(Row(f"of {name}", f"{mean([case.ratio for case in some]):.3f} x", "", None, f"{len(some)}"))
+    gathers = [case for case in cases if case.name.split(",")[0] in GATHERS]
+    bound = [case for case in cases if case.family in BOUND]
+    for name, some, aim in (("worst elementwise", bound, 1.05), ("worst gather", gathers, 1.2), ("worst", cases, None)):
         if some:
             worst = max(some, key=lambda case: case.ratio)
-            made.append(Row(name, f"{worst.ratio:.2f} x", f"<= {aim} x" if aim else "",
+            table.append(Row(name, f"{worst.ratio:.2f} x", f"<= {aim} x" if aim else "",
                             worst.ratio <= aim if aim else None, worst.name))  # fmt: skip
-    return made
+    return table
 
 
 if __name__ == "__main__":

@@ -102,22 +102,22 @@ def c_copy() -> Callable[[bool], float] | str:
         return "no C compiler here: apt-get install gcc"
     folder = Path(tempfile.mkdtemp())
     flags = ["-O3", "-march=native", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC", "-pthread"]
-    done = subprocess.run(
+    process = subprocess.run(
         [compiler, *flags, str(HERE / "stream.c"), "-o", str(folder / "stream.so")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode:
-        return f"{compiler} failed: {done.stderr.strip().splitlines()[0]}"
+    if process.returncode:
+        return f"{compiler} failed: {process.stderr.strip().splitlines()[0]}"
     run = ctypes.CDLL(str(folder / "stream.so")).stream_copy
     shutil.rmtree(folder)
     run.restype = ctypes.c_double
     n, threads = 1 << 26, min(os.cpu_count() or 1, 64)
-    held = [np.ones(n + 16, np.float32) for _ in range(2)]
-    aligned = [h[(-h.ctypes.data % 64) // 4 :][:n] for h in held]
+    buffers = [np.ones(n + 16, np.float32) for _ in range(2)]
+    aligned = [h[(-h.ctypes.data % 64) // 4 :][:n] for h in buffers]
     a, b = (ctypes.c_void_p(h.ctypes.data) for h in aligned)
 
     def best(streaming: bool) -> float:
-        assert held
+        assert buffers
         return 8 * n / min(run(a, b, ctypes.c_size_t(n), threads, int(streaming)) for _ in range(7))
 
     return best
@@ -171,27 +171,27 @@ def watching(rounds: int) -> list[Row]:
     idle: Any = SimpleNamespace(elapsed=lambda: 1e-6)
     engine: Any = Idle()
     ready = mnb.compile(SOURCE).saxpy.prepare(np.ones(1000, np.float32), np.ones(1000, np.float32), 1.0)
-    given = ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup
+    launch_arguments = ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup
 
     def launches() -> float:
         start = time.perf_counter()
         for _ in range(1000):
-            engine.launch(*given)
+            engine.launch(*launch_arguments)
         return 1e-3 * (time.perf_counter() - start)
 
     monitor = mnb.monitor().stop()
-    without, more, later = [], [], []
+    without, differences, later = [], [], []
     for _ in range(20 * rounds):
         without.append(launches())
         end = observe(engine, monitor._queue.append)  # noqa: SLF001  (as a monitor does for an unknown engine)
-        more.append(launches() - without[-1])
+        differences.append(launches() - without[-1])
         end()
         start = time.perf_counter()
         assert len(monitor) == 1000
         later.append(1e-3 * (time.perf_counter() - start))
         monitor.clear()
     note = f"{median(without) * 1e6:.2f} us without; taken in by a thread afterwards, {median(later) * 1e6:.1f} us"
-    cost = median(more)
+    cost = median(differences)
     return [Row("monitor on, for each dispatch", f"{cost * 1e6:.2f} us", "<= 2 us", cost <= 2e-6, note)]
 
 

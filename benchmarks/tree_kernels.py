@@ -33,8 +33,8 @@ def units(count: int) -> list[Unit]:
     engine = engines.named("cpu")
     found: dict[Any, Unit] = {}
     for name, part in PARTS.items():
-        given = (engine, _ELEMENTS, share) if name == "library" else (engine, share)
-        for dispatched in part(*given):
+        arguments = (engine, _ELEMENTS, share) if name == "library" else (engine, share)
+        for dispatched in part(*arguments):
             _keep(found, dispatched.binary.unit)
     if len(found) < count:
         _add_of_language_tests(found, count)

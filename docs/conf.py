@@ -13,7 +13,7 @@ import metalnb
 
 project = "metalnb"
 author = "metalnb contributors"
-project_copyright = "metalnb contributors, MIT licence"
+project_copyright = "metalnb contributors, MIT license"
 version = release = metalnb.__version__
 
 root_doc = "README"

@@ -1,4 +1,4 @@
-"""Write ``src/words.json``, the words of Metal that the editor colours, from the package's own tables.
+"""Write ``src/words.json``, the words of Metal that the editor colors, from the package's own tables.
 
 Run it as ``python labextension/words.py``; ``make labextension`` does, and then builds the extension.
 """
@@ -16,7 +16,7 @@ _SECTIONS = {"4", "5.1"}  # address spaces, words for functions
 
 
 def words() -> dict[str, list[str]]:
-    """Return the words by their colour."""
+    """Return the words by their color."""
     return {
         "keywords": [n for e in entries() if e.kind == "word" and e.section in _SECTIONS for n in e.names],
         "types": [n for e in entries() if e.kind == "type" for n in e.names],

@@ -122,7 +122,7 @@ class Op:
 
     @property
     def source(self) -> str:
-        """The MSL that it runs; a notebook shows it in colours."""
+        """The MSL that it runs; a notebook shows it in colors."""
         return Source("\n".join([*(p.source for p in self.row.parts), *(kernel_source(k) for k in self.row.kernels)]))
 
     def __call__(self, *args: Any, **options: Any) -> Any:

@@ -12,9 +12,9 @@ from .session import Session
 
 __all__ = ["install_cards", "latest_call", "remove_cards"]
 
-_MOST = 300  # cells that are searched
+_CELLS_SEARCHED = 300  # cells that are searched
 _CHECKS = re.compile(r"(\w+\.)?validate")
-_OF_CHECKS = {"expected", "rtol", "atol", "seconds", "device"}  # parameters of a check that the kernel does not have
+_CHECK_PARAMETERS = {"expected", "rtol", "atol", "seconds", "device"}  # those that the kernel does not have
 
 
 def install_cards(shell: Any, session: Session) -> None:
@@ -36,7 +36,7 @@ def remove_cards(shell: Any) -> None:
 def latest_call(session: Session, name: str) -> str:
     """Return a kernel's latest call in the notebook's cells or in a timing magic; empty if there is none."""
     shell = session.shell
-    for text in reversed(shell.user_ns.get("In", [])[-_MOST:]):
+    for text in reversed(shell.user_ns.get("In", [])[-_CELLS_SEARCHED:]):
         if name not in text or text.lstrip().startswith("%%metal"):
             continue
         with contextlib.suppress(SyntaxError):
@@ -60,5 +60,5 @@ def _call(node: ast.Call, name: str) -> ast.Call | None:
         target, args = args[0], args[1:]
     if not (isinstance(target, ast.Name) and target.id == name):
         return None
-    keywords = node.keywords if target is node.func else [k for k in node.keywords if k.arg not in _OF_CHECKS]
+    keywords = node.keywords if target is node.func else [k for k in node.keywords if k.arg not in _CHECK_PARAMETERS]
     return ast.Call(target, args, keywords)

@@ -14,7 +14,7 @@ from ..msl.libclang.author_warnings import at_the_text
 from ..program import Program, compile
 from .call_checks import guard
 from .editor_lines import lines_above, move_below
-from .options import evaluate, parse_assignment, python_name, unquote
+from .option_values import evaluate, parse_assignment, python_name, unquote
 from .session import Header, Session
 
 __all__ = ["CellMagics"]

@@ -18,7 +18,7 @@ from ..msl.editor.complete import complete
 from ..msl.text.scanned_cell import MAIN
 from .cell import CellMagics
 from .line import COMMANDS
-from .options import unquote
+from .option_values import unquote
 from .session import Session
 
 __all__ = ["IDENTIFIER", "MetalText", "matcher", "metal_text"]

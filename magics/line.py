@@ -19,7 +19,7 @@ from ..program import Program
 from ..timing.gpu_capture import capture
 from ..timing.limits import Limits, limits
 from .call_checks import MODES
-from .options import unquote
+from .option_values import unquote
 from .session import Session
 
 __all__ = ["COMMANDS", "LineMagics"]

@@ -17,7 +17,7 @@ from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
 from ..timing.records import Timing
 from .calls import Call, evaluate_call, parse_call, split
-from .options import unquote
+from .option_values import unquote
 from .session import Session
 
 __all__ = ["TimingMagics"]

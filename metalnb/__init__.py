@@ -91,7 +91,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     else:
-        value = _of_library(name)
+        value = _library_name(name)
     globals()[name] = value
     return value
 
@@ -102,11 +102,11 @@ def _check_display(name: str) -> None:
 
     missing = [package for package in _DISPLAY if find_spec(package) is None]
     if missing:
-        message = f"metalnb.{name} needs {', '.join(missing)}: pip install 'metalnb[lab]'"
+        message = f"metalnb.{name} needs {', '.join(missing)}: pip install 'metalnb[display]'"
         raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
-def _of_library(name: str) -> Any:
+def _library_name(name: str) -> Any:
     """Return an op, a dtype or a constant; the first one loads the library."""
     from importlib.util import find_spec
 

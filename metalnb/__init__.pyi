@@ -1226,7 +1226,7 @@ def diff(
     prepend: _ArrayLike | None = None,
     append: _ArrayLike | None = None,
 ) -> Array:
-    """Return the differences of neighbours along an axis, repeated n times.
+    """Return the differences of neighbors along an axis, repeated n times.
 
     Parameters
     ----------
@@ -1392,7 +1392,7 @@ def embedding(indices: _ArrayLike, weight: _ArrayLike, /) -> Array:
 
 @_op
 def empty(shape: int | Sequence[int], dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
-    """Return an uninitialised array."""
+    """Return an uninitialized array."""
 
 @_op
 def empty_like(
@@ -1403,7 +1403,7 @@ def empty_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return an uninitialised array with another's shape and dtype, unless either is given."""
+    """Return an uninitialized array with another's shape and dtype, unless either is given."""
 
 @_op
 def equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1781,12 +1781,14 @@ def geomspace(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return `num` numbers from `start` to `stop` with a constant ratio; errors as for `logspace`.
+    """Return `num` numbers from `start` to `stop` with a constant ratio; rounding errors as for `logspace`.
 
     Raises
     ------
     ValueError
         If one end is 0, or their signs differ.
+    TypeError
+        For a dtype that is not floating.
     """
 
 @_op
@@ -2287,7 +2289,7 @@ def layer_norm(
     Parameters
     ----------
     x : Array
-        Shape (…, N), floating-point. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalized.
     weight, bias : Array, optional
         Shape (N,).
     eps : float
@@ -3304,7 +3306,7 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
         The number of elements before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
         Numbers; the outermost element repeated; the array mirrored at its outermost element, or beyond it; the array
-        repeated; uninitialised memory.
+        repeated; uninitialized memory.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: the values before and after.
 
@@ -3732,7 +3734,7 @@ def rms_norm(x: _ArrayLike, weight: _ArrayLike | None = None, /, *, eps: float =
     Parameters
     ----------
     x : Array
-        Shape (…, N), floating-point. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalized.
     weight : Array, optional
         Shape (N,).
     eps : float
@@ -3774,7 +3776,7 @@ def rope(x: _ArrayLike, /, *, base: float = 10000.0, offset: int = 0, interleave
     offset : int
         The position of the first row.
     interleaved : bool
-        Whether pairs are neighbours; otherwise each number of the first half is paired with one of the second.
+        Whether pairs are neighbors; otherwise each number of the first half is paired with one of the second.
 
     Returns
     -------

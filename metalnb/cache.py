@@ -1,7 +1,7 @@
 """A content-addressed store on disk, shared by every process of the user.
 
 An entry is written to its own file and moved into place, so that a reader sees all of it or nothing. A digest of it and
-its name precedes it, so that a damaged or wrong entry is recognised and rebuilt. Entries are executed, so a folder that
+its name precedes it, so that a damaged or wrong entry is recognized and rebuilt. Entries are executed, so a folder that
 others can write to is not used. ``cache_limit.py`` keeps it within its limit, and removes incomplete files of killed
 processes.
 """

@@ -207,17 +207,17 @@ def _expected_result(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any,
     return np.concatenate(groups) + x
 
 
-def write(checkup: Checkup, *, colour: bool = False, plain: bool = False) -> str:
+def write(checkup: Checkup, *, color: bool = False, plain: bool = False) -> str:
     """Return a checkup as text for a terminal.
 
     Parameters
     ----------
     checkup : Checkup
-    colour : bool, optional
+    color : bool, optional
     plain : bool, optional
         True for a terminal that shows only ASCII.
     """
-    bold, dim, green, red = (_paint(code if colour else "") for code in ("1", "2", "32", "31"))
+    bold, dim, green, red = (_paint(code if color else "") for code in ("1", "2", "32", "31"))
     good_mark, bad_mark, separator = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")
     limit = f" of at most {nbytes(checkup.cache_limit)}" if checkup.cache_limit else ""
     size = f"{checkup.cache_entries} entries, {nbytes(checkup.cache_bytes)}{limit}"
@@ -272,8 +272,8 @@ def main(*, json: bool = False) -> int:
 
         print(writer.dumps(checkup.to_json(), indent=2))
     else:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        text = write(checkup, colour=colour, plain=not _can_print("✓✗·"))
+        color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        text = write(checkup, color=color, plain=not _can_print("✓✗·"))
         print(text if _can_print(text) else text.encode("ascii", "replace").decode())
     return 0 if checkup.works else 1
 

@@ -25,7 +25,7 @@ class MetalnbError(Exception):
     """Base class of every error that metalnb raises on purpose."""
 
     def report(self, paint: Paint = _plain) -> str:
-        """Return the message; ``paint(part, text)`` may colour its parts (see `Diagnostic.report`)."""
+        """Return the message; ``paint(part, text)`` may color its parts (see `Diagnostic.report`)."""
         del paint
         return str(self)
 
@@ -78,7 +78,7 @@ class Diagnostic:
         Parameters
         ----------
         paint : callable, optional
-            ``paint(part, text)`` returns the text of a part in its colour; the parts are "place", "error", "warning",
+            ``paint(part, text)`` returns the text of a part in its color; the parts are "place", "error", "warning",
             "note", "message", "margin", "caret" and "hint".
         """
         hint = "" if self.hint and self.hint in self.message else self.hint

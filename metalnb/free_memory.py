@@ -18,11 +18,11 @@ def free_memory() -> int | None:
     This is the least of the machine's available memory, the unused part of each enclosing control group's limit (a
     container's limit), and the limit on this process's addresses.
     """
-    figures = [*_of_machine(), *_of_groups(), *_of_process()]
+    figures = [*_machine_memory(), *_control_group_memory(), *_process_memory()]
     return max(min(figures), 0) if figures else None
 
 
-def _of_machine() -> Iterator[int]:
+def _machine_memory() -> Iterator[int]:
     import psutil
 
     try:
@@ -31,7 +31,7 @@ def _of_machine() -> Iterator[int]:
         return
 
 
-def _of_groups() -> Iterator[int]:
+def _control_group_memory() -> Iterator[int]:
     try:
         lines = (_PROC / "self/cgroup").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
@@ -64,7 +64,7 @@ def _free_in_group(folder: Path, limit_file: str, usage_file: str, cache_field: 
         yield limit - usage + files
 
 
-def _of_process() -> Iterator[int]:
+def _process_memory() -> Iterator[int]:
     try:
         import resource
 

@@ -37,6 +37,6 @@ class MetalLexer(CppLexer):
             else:
                 yield index, kind, word
 
-    def analyse_text(text: str) -> float:  # noqa: N805  (Pygments makes a static method of it)
+    def analyze_text(text: str) -> float:  # noqa: N805  (Pygments makes a static method of it)
         """Return how likely a text is Metal."""
         return 0.5 if "#include <metal_stdlib>" in text else 0.0

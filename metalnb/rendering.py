@@ -94,7 +94,7 @@ def render(record: Rendered, form: str, *args: Any) -> Any:
     except ModuleNotFoundError as error:
         if error.name not in DISPLAY:
             raise
-        raise MissingPackageError(f"{error.name} is missing. pip install 'metalnb[lab]'", name=error.name) from None
+        raise MissingPackageError(f"{error.name} is missing. pip install 'metalnb[display]'", name=error.name) from None
 
 
 def _forms(record: type) -> Mapping[str, str]:

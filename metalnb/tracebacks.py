@@ -1,4 +1,4 @@
-"""Show an error of metalnb in IPython: the author's own frames, and the message in colours.
+"""Show an error of metalnb in IPython: the author's own frames, and the message in colors.
 
 metalnb's and IPython's frames say nothing about a kernel, so they are hidden. An error raised by a magic has no frame
 of the author's at all: only the message is shown.
@@ -18,23 +18,23 @@ _HERE = str(Path(__file__).parent)
 _PACKAGES = tuple(str(Path(_HERE, name).resolve()) for name in ("magics", "library_kernels"))
 _MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
 
-# In a terminal: the colours that each terminal maps to its own theme.
-_COLOURS = {
+# In a terminal: the colors that each terminal maps to its own theme.
+_COLORS = {
     "place": "1", "message": "1", "error": "1;31", "warning": "1;35", "note": "1;36", "margin": "34", "caret": "1;31",
     "hint": "1;36",
 }  # fmt: skip
-# In a notebook, whose theme has its own background for an error: only the text's colour is readable on all of them.
+# In a notebook, whose theme has its own background for an error: only the text's color is readable on all of them.
 # Weight marks the important parts: an inverted caret would be a black block there.
 _WEIGHTS = dict.fromkeys(("place", "message", "error", "warning", "note", "caret"), "1")
 
 
 def ansi(part: str, text: str) -> str:
-    """Colour a part of a report (`Diagnostic.report`) for a terminal."""
-    return f"\x1b[{_COLOURS[part]}m{text}\x1b[0m"
+    """Color a part of a report (`Diagnostic.report`) for a terminal."""
+    return f"\x1b[{_COLORS[part]}m{text}\x1b[0m"
 
 
 def embolden(part: str, text: str) -> str:
-    """Mark a part of a report for a notebook, in the theme's own text colour."""
+    """Mark a part of a report for a notebook, in the theme's own text color."""
     return f"\x1b[{_WEIGHTS[part]}m{text}\x1b[0m" if part in _WEIGHTS else text
 
 
@@ -51,8 +51,8 @@ def render(error: Any) -> list[str]:
         The frames of the author's code in IPython's own style, if there are any, and the message.
     """
     shell = _shell()
-    has_colours = shell is None or str(shell.colors).lower() != "nocolor"
-    message = _message(error, (embolden if hasattr(shell, "kernel") else ansi) if has_colours else None)
+    has_colors = shell is None or str(shell.colors).lower() != "nocolor"
+    message = _message(error, (embolden if hasattr(shell, "kernel") else ansi) if has_colors else None)
     frames = _authors_part(error.__traceback__)
     if shell is None or frames is None:
         return [message]

@@ -34,8 +34,8 @@ CODE = f"{CELLS}.filter(w => w.model?.type === 'code')"
 ACCEPT = "document.querySelector('.jp-Dialog .jp-mod-accept')"
 COMPLETER = ".jp-Completer:not(.lm-mod-hidden)"
 WORD = ".jp-Completer-match"
-# Each run of text in a cell with its colour: the token's, as the browser draws it.
-COLOURS = f"""(i => [...{CELLS}[i].node.querySelectorAll('.cm-line')].flatMap(line =>
+# Each run of text in a cell with its color: the token's, as the browser draws it.
+COLORS = f"""(i => [...{CELLS}[i].node.querySelectorAll('.cm-line')].flatMap(line =>
   [...line.querySelectorAll('span')].map(s => [s.textContent, getComputedStyle(s).color])))"""
 
 
@@ -164,10 +164,10 @@ class Cell:
         self.press("Escape", 27)
         self.page.wait(f"!document.querySelector('{COMPLETER}, .jp-Tooltip')")
 
-    def colour(self, word: str, after: str = "") -> str:
-        """Return the colour of a token's first occurrence after `after`."""
-        self.page.wait(f"{COLOURS}({self.index}).length > 1")
-        found = self.page.evaluate(f"{COLOURS}({self.index})")
+    def color(self, word: str, after: str = "") -> str:
+        """Return the color of a token's first occurrence after `after`."""
+        self.page.wait(f"{COLORS}({self.index}).length > 1")
+        found = self.page.evaluate(f"{COLORS}({self.index})")
         words = [text for text, _ in found]
         at = words.index(word, words.index(after) if after else 0)
         return str(found[at][1])

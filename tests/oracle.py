@@ -60,7 +60,7 @@ def _widened(op: Op, value: Any, result: Any) -> Any:
     if op.row.native:
         return value.astype(result)
     if is_float(value.dtype):
-        return value.astype(np.float64) * 1.0  # a signalling NaN becomes a quiet one
+        return value.astype(np.float64) * 1.0  # a signaling NaN becomes a quiet one
     masks = getattr(op, "masks", ())
     if is_float(result) and not (value.dtype == np.bool_ and masks):
         single = value.astype(np.float32) if op.row.family in {"elementwise", "activation"} else value

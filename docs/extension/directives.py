@@ -45,7 +45,7 @@ class Magic(Directive):
         """Take the docstring that IPython has made."""
         magic = pydoc.locate(self.arguments[0])
         if magic is None:
-            raise self.error(f"there is no magic {self.arguments[0]}")
+            raise self.error(f"unknown magic {self.arguments[0]}")
         text = inspect.cleandoc(magic.__doc__ or "").removeprefix("::").strip()
         return [nodes.literal_block(text, text, language="text")]
 
@@ -55,15 +55,15 @@ def keep_signs(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any,
     lines[:] = [line if "`" in line else re.sub(r"\|(?=\S)|(?<=^[A-Z])\.", r"\\\g<0>", line) for line in lines]
 
 
-def tell_row(_app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
+def tell_row(_app: Sphinx, _what: str, _name: str, target: Any, _options: Any, lines: list[str]) -> None:
     """Add details from an op's row to its docstring: its other names, and the location of its Metal."""
-    if not isinstance(thing, Op):
+    if not isinstance(target, Op):
         return
-    files = dict.fromkeys(file for op in (thing, *thing.row.parts) for file in op.row.kernels)
-    told = [f"Also named {', '.join(f'``{name}``' for name in thing.row.aliases)}."] if thing.row.aliases else []
+    files = dict.fromkeys(file for op in (target, *target.row.parts) for file in op.row.kernels)
+    sentences = [f"Also named {', '.join(f'``{name}``' for name in target.row.aliases)}."] if target.row.aliases else []
     linked = ", ".join(f":ref:`{file} <metal-{nodes.make_id(file)}>`" for file in files)
-    told += [f"Runs {linked}{_expression(thing)}."] if files else []
-    lines[1:1] = ["", " ".join(told)] if told else []
+    sentences += [f"Runs {linked}{_expression(target)}."] if files else []
+    lines[1:1] = ["", " ".join(sentences)] if sentences else []
 
 
 def _expression(op: Op) -> str:
@@ -84,9 +84,9 @@ def skip_files(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, 
         lines[:] = "\n\n".join(p for p in paragraphs if not re.match(r"\w+\.py\b", p)).split("\n")
 
 
-def hide_making(_app: Sphinx, what: str, _name: str, thing: Any, *_rest: Any) -> tuple[str, None] | None:
+def hide_making(_app: Sphinx, what: str, _name: str, target: Any, *_rest: Any) -> tuple[str, None] | None:
     """Omit the constructor of a class that only metalnb instantiates: its docstring has no parameters."""
-    if what == "class" and "Parameters\n" not in (thing.__doc__ or "").replace("Parameters of a call\n", ""):
+    if what == "class" and "Parameters\n" not in (target.__doc__ or "").replace("Parameters of a call\n", ""):
         return "", None
     return None
 

@@ -1,4 +1,4 @@
-"""Metal in colours: lexers for a ``%%metal`` cell and for the errors that end one."""
+"""Metal in colors: lexers for a ``%%metal`` cell and for the errors that end one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ErrorLexer(RegexLexer):
     }
 
 
-def colour_cells(_app: Sphinx, tree: nodes.document) -> None:
+def color_cells(_app: Sphinx, tree: nodes.document) -> None:
     """Highlight text that begins with the cell magic as Metal."""
     for block in tree.findall(nodes.literal_block):
         if block.get("language") != "text" and block.astext().startswith("%%metal"):
@@ -63,5 +63,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_lexer("metal-cell", MetalCellLexer)
     app.add_lexer("metal-error", ErrorLexer)
     app.add_lexer("mermaid", TextLexer)  # GitHub draws it; the site, which loads nothing from elsewhere, shows the text
-    app.connect("doctree-read", colour_cells)
+    app.connect("doctree-read", color_cells)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

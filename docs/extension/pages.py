@@ -64,10 +64,10 @@ def _notebook(text: str, name: str) -> str:
     return json.dumps(notebook)
 
 
-def _both(found: re.Match[str]) -> str:
+def _both(match: re.Match[str]) -> str:
     """Write a picture once per theme: the reader's choice on the page overrides the browser's preference."""
     return "\n".join(
-        f"```{{image}} {found[theme]}\n:class: only-{theme}\n:width: {found['width']}\n:alt: {found['alt']}\n```\n"
+        f"```{{image}} {match[theme]}\n:class: only-{theme}\n:width: {match['width']}\n:alt: {match['alt']}\n```\n"
         for theme in ("light", "dark")
     )
 

@@ -1,4 +1,4 @@
-// JupyterLab's side of metalnb: %%metal cells, and .metal files, are coloured as Metal Shading Language, and mistakes
+// JupyterLab's side of metalnb: %%metal cells, and .metal files, are colored as Metal Shading Language, and mistakes
 // in a cell are marked while it is typed; the buttons of a kernel's card insert cells below it.
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker } from '@jupyterlab/notebook';

@@ -42,7 +42,7 @@ function restyled(style, word, stream, state) {
       stream.match(/^[-+]\d\w*/); // 1e-5, 0x1p-3f: the C++ mode stops at the sign
     }
   } else if (style === 'type') {
-    return word === '*' ? 'operator' : 'builtin'; // JupyterLab's themes have no colour for `type`
+    return word === '*' ? 'operator' : 'builtin'; // JupyterLab's themes have no color for `type`
   } else if (state.attribute && attributes.has(word)) {
     return 'attribute';
   } else if (style === 'variable' || style === 'def') {

@@ -1,4 +1,4 @@
-"""Ops that create arrays with a single value or uninitialised: zeros, ones, full, empty.
+"""Ops that create arrays with a single value or uninitialized: zeros, ones, full, empty.
 
 Names and semantics: Python array API standard 2024.12, "Creation functions".
 """
@@ -26,7 +26,7 @@ _FLOAT = np.dtype(np.float32)
 
 
 def new_array(caller: str, shape: Any, dtype: Any, device: str | None) -> Array:
-    """Return an uninitialised array, by default of float32 on the engine in use."""
+    """Return an uninitialized array, by default of float32 on the engine in use."""
     return blank(shape_of(caller, shape), _FLOAT if dtype is None else as_dtype(dtype, caller), engines.named(device))
 
 
@@ -39,7 +39,7 @@ def _like(caller: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Ar
 
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)
 def empty(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -> Array:
-    """Return an uninitialised array."""
+    """Return an uninitialized array."""
     return new_array("empty", shape, dtype, device)
 
 
@@ -47,7 +47,7 @@ def empty(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -
 def empty_like(
     x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return an uninitialised array with another's shape and dtype, unless either is given."""
+    """Return an uninitialized array with another's shape and dtype, unless either is given."""
     return _like("empty_like", x, dtype, device, shape)
 
 

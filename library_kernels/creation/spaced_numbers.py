@@ -100,6 +100,14 @@ def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
     return out
 
 
+def _floating(caller: str, dtype: Any, hint: str = "Use ") -> np.dtype[Any]:
+    """Return the dtype of the result: NumPy truncates to an integer dtype, which powers rounded in float32 rule out."""
+    target = _FLOAT if dtype is None else as_dtype(dtype, caller)
+    if not is_float(target):
+        raise TypeError(f"{caller}: takes floating dtypes; got {target}. {hint}.astype({str(target)!r}).")
+    return target
+
+
 def _split(value: float) -> tuple[float, float]:
     """Write a float64 as the sum of two float32."""
     with np.errstate(over="ignore"):
@@ -127,11 +135,9 @@ def linspace(
         For a dtype that is not floating.
     """
     count = operator.index(num)
-    target = _FLOAT if dtype is None else as_dtype(dtype, "linspace")
     if count < 0:
         raise ValueError(f"linspace: num must be 0 or more; got {num}.")
-    if not is_float(target):
-        raise TypeError(f"linspace: takes floating dtypes; got {target}. Use mnb.arange, or .astype({str(target)!r}).")
+    target = _floating("linspace", dtype, "Use mnb.arange, or ")
     first, end = float(start), float(stop)
     gaps = count - 1 if endpoint else count
     step = end / gaps - first / gaps if gaps > 0 else 0.0
@@ -153,9 +159,7 @@ def logspace(
     TypeError
         For a dtype that is not floating.
     """
-    target = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "logspace")
-    if not is_float(target):
-        raise TypeError(f"logspace: takes floating dtypes; got {target}.")
+    target = _floating("logspace", dtype)
     exponents = linspace(start, stop, num, endpoint=endpoint, device=device)
     result: Array = BY_NAME["pow"](float(base), exponents)
     return result.astype(target)
@@ -166,16 +170,18 @@ def logspace(
 def geomspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None, device: str | None = None
 ) -> Array:
-    """Return `num` numbers from `start` to `stop` with a constant ratio; errors as for `logspace`.
+    """Return `num` numbers from `start` to `stop` with a constant ratio; rounding errors as for `logspace`.
 
     Raises
     ------
     ValueError
         If one end is 0, or their signs differ.
+    TypeError
+        For a dtype that is not floating.
     """
+    target = _floating("geomspace", dtype)
     if start * stop <= 0:
-        raise ValueError(f"geomspace: the ends must have one sign and not be 0; got {start} and {stop}.")
-    sign = math.copysign(1.0, start)
+        raise ValueError(f"geomspace: start and stop must be nonzero and have the same sign; got {start} and {stop}.")
     steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
-    result: Array = BY_NAME["pow"](2.0, steps) * (sign * abs(start))
-    return result.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))
+    result: Array = BY_NAME["pow"](2.0, steps) * float(start)
+    return result.astype(target)

@@ -19,7 +19,7 @@ from .op_info import OpInfo
 __all__ = ["allclose", "array_equal", "isclose"]
 
 _ISNAN = BY_NAME["isnan"]
-_NEAR = (
+_IS_CLOSE = (
     "x == y || (abs(x - y) <= fma(rtol, abs(y), atol) && abs(y) < INFINITY)",
     "x == y || (abs(x - y) <= fma(rtol, abs(y), atol) && abs(y) < INFINITY) || (x != x && y != y)",
 )
@@ -28,7 +28,7 @@ _PLAIN, _WITH_NAN = (
         Formula("isclose", near, operands=("x", "y"), result="bool", parameters={"rtol": 1e-5, "atol": 1e-8}),
         OpInfo(np.isclose),
     )
-    for near in _NEAR
+    for near in _IS_CLOSE
 )
 
 

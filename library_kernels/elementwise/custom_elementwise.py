@@ -19,7 +19,7 @@ from .op_info import OpInfo
 __all__ = ["elementwise", "free_names"]
 
 _LIMITS = re.compile(r"(FLT|HALF|BFLT|S?CHAR|UCHAR|U?SHRT|U?INT|U?LONG)_[A-Z0-9_]+")  # MSL 6.5, and <metal_limits>
-_MOST = 5  # a Walk has room for this many operands and the result
+_OPERANDS = 5  # a Walk has room for this many operands and the result
 _HEAD = 3  # the source has this many lines before a preamble
 
 
@@ -151,8 +151,8 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
         raise ArgumentError(f"elementwise: kinds are letters of b, i, u, f; got {kinds!r}.")
     if not names:
         raise ArgumentError("elementwise: the expression has no operand. Name its arrays: operands=('x',).")
-    if len(names) > _MOST:
-        message = f"elementwise: at most {_MOST} operands; got {', '.join(names)}. Give constants as parameters."
+    if len(names) > _OPERANDS:
+        message = f"elementwise: at most {_OPERANDS} operands; got {', '.join(names)}. Give constants as parameters."
         raise ArgumentError(message)
     for word in (name, *names, *parameters):
         if not word.isidentifier() or (word in RESERVED and word != name) or word in KEYWORDS:

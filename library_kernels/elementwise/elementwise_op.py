@@ -83,7 +83,7 @@ class Elementwise(Op):
 
     @property
     def source(self) -> str:
-        """The MSL that it runs; a notebook shows it in colours."""
+        """The MSL that it runs; a notebook shows it in colors."""
         return Source("\n".join(self.formula.text(group) for group in self.formula.groups))
 
     def program(self, dtype: Any, engine: Engine) -> Program:
@@ -106,7 +106,7 @@ class Elementwise(Op):
             return self._start_into(operands, out, values)
         key: tuple[Any, ...] = ()
         for a in operands:  # a comprehension would cost a call
-            key += ((a.form or a.formed()) if type(a) is Array else type(a),)
+            key += ((a.form or a.shared_form()) if type(a) is Array else type(a),)
         plan = self._plans.get(key)
         if plan is None:
             return self._first_call(key, operands, values)
@@ -190,10 +190,10 @@ class Elementwise(Op):
             if type(a) is not Array:
                 forms.append(type(a))
                 continue
-            forms.append(a.form or a.formed())
+            forms.append(a.form or a.shared_form())
             if a is not out and (a.block is block or block.viewers) and _overlaps(a, out):  # usually no call is needed
                 overlaps = True
-        forms.append(out.form or out.formed())
+        forms.append(out.form or out.shared_form())
         key = tuple(forms)
         plan = None if overlaps else self._plans.get(key)
         if plan is not None and plan.engine is block.engine:

@@ -83,7 +83,7 @@ class Formula:
         With `several`, a thread takes several elements of contiguous operands; with `streams`, there are kernels that
         write past the caches.
         """
-        second_kernel = ["", *self._kernel_of_several(group)] if several else []
+        second_kernel = ["", *self._multi_element_kernel(group)] if several else []
         instances = self._instances(group, several=several, streams=streams)
         return "\n".join([*self._head(streams=streams), *self._kernel(group), *second_kernel, "", *instances]) + "\n"
 
@@ -124,7 +124,7 @@ class Formula:
             "}",
         ]  # fmt: skip
 
-    def _kernel_of_several(self, group: str) -> list[str]:
+    def _multi_element_kernel(self, group: str) -> list[str]:
         """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
         names = (*self.operands, "out")
         steps = ", ".join(f"typename {n}Step" for n in names)

@@ -62,7 +62,7 @@ class Fused:
 
     @property
     def source(self) -> str:
-        """The Metal of the last call; a notebook shows it in colours.
+        """The Metal of the last call; a notebook shows it in colors.
 
         Raises
         ------

@@ -87,7 +87,7 @@ class FusedKernel:
     def __call__(self, arguments: dict[str, Any]) -> tuple[Array, ...]:
         """Start the kernel on its part of a call's arguments."""
         arrays = tuple(arguments[n] for n in self.arrays)
-        key = tuple([a.form or a.formed() for a in arrays])
+        key = tuple([a.form or a.shared_form() for a in arrays])
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= _PLANS:

@@ -63,7 +63,7 @@ class FusedText:
         head = [f"// {self.trace.name}, fused.", *includes, "", *functions, ""]
         kernels = self._row_kernels(lines) if self.monoid else self._elementwise_kernel(lines)
         if several and not self.monoid:
-            kernels += ["", *self._kernel_of_several(lines)]
+            kernels += ["", *self._multi_element_kernel(lines)]
         return "\n".join([*head, *kernels, "", *self._instances(several=several, streams=streams)]) + "\n"
 
     @property
@@ -132,7 +132,7 @@ class FusedText:
             "}",
         ]
 
-    def _kernel_of_several(self, lines: list[str]) -> list[str]:
+    def _multi_element_kernel(self, lines: list[str]) -> list[str]:
         """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
         typed = [(name, value_type(dtype)) for name, (_, dtype) in zip(self._names, self.arrays, strict=True)]
         return [

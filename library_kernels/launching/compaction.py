@@ -12,17 +12,32 @@ from .bits import as_bits, order_of, width
 from .launcher import dispatch
 from .programs import program
 
-__all__ = ["KeptCounts", "count_kept", "flat_nonzero", "places_of", "select", "select_into", "values_of"]
+__all__ = ["Compaction", "count_kept", "flat_nonzero", "kept_positions", "kept_values", "select", "select_into"]
 
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
-_TILE = (1024, 16384)
-_MOST = 1 << 31
+_SMALLEST_TILE, _LARGEST_TILE = 1024, 16384  # elements
+_ELEMENT_LIMIT = 1 << 31
 
 
-class KeptCounts(NamedTuple):
-    """The counts of the kept elements, for the second dispatch."""
+class Compaction(NamedTuple):
+    """A compaction whose kept elements have been counted.
+
+    Attributes
+    ----------
+    bits : Array
+        The elements tested.
+    test : str
+        The test, as in the kernels' names.
+    kernels : Program
+    offsets : Array
+        Each tile's first position in the result; last, the number of elements kept.
+    stretch : dict
+        The kernels' record.
+    tiles : int
+    """
 
     bits: Array
+    test: str
     kernels: Any
     offsets: Array
     stretch: dict[str, int]
@@ -34,53 +49,56 @@ class KeptCounts(NamedTuple):
         return int(self.offsets.read()[self.tiles])
 
     def start(self, name: str, *arguments: Any) -> None:
-        """Start a kernel over the tiles."""
-        dispatch(self.kernels[name], *arguments, self.stretch, grid=self.tiles * LANES, threadgroup=LANES)
+        """Start a kernel over the tiles; its first arguments are `bits` and `offsets`."""
+        dispatch(
+            self.kernels[name], self.bits, self.offsets, *arguments, self.stretch, grid=self.tiles * LANES,
+            threadgroup=LANES,
+        )  # fmt: skip
 
 
-def count_kept(caller: str, x: Array, test: str) -> KeptCounts:
+def count_kept(caller: str, x: Array, test: str) -> Compaction:
     """Count the elements to keep, tile by tile."""
     n = x.size
-    if n >= _MOST:
-        raise ValueError(f"{caller}: {n:,} elements are too many; at most {_MOST - 1:,}.")
+    if n >= _ELEMENT_LIMIT:
+        raise ValueError(f"{caller}: {n:,} elements are too many; at most {_ELEMENT_LIMIT - 1:,}.")
     kernels = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
-    smallest, largest = _TILE
-    tile = max(smallest, min(largest, n // 512 // LANES * LANES))
+    tile = max(_SMALLEST_TILE, min(_LARGEST_TILE, n // 512 // LANES * LANES))
     tiles = -(-n // tile)
-    counts = KeptCounts(as_bits(x), kernels, empty((tiles + 1,), _UINT32, x.engine), {"n": n, "tile": tile}, tiles)
+    offsets = empty((tiles + 1,), _UINT32, x.engine)
+    compaction = Compaction(as_bits(x), test, kernels, offsets, {"n": n, "tile": tile}, tiles)
     if tiles:
-        counts.start(f"keep_count_{test}_{width(x.dtype)}", counts.bits, counts.offsets)
-    dispatch(kernels.keep_offsets, counts.offsets, tiles, grid=LANES, threadgroup=LANES)
-    return counts
+        compaction.start(f"keep_count_{test}_{width(x.dtype)}")
+    dispatch(kernels.keep_offsets, compaction.offsets, tiles, grid=LANES, threadgroup=LANES)
+    return compaction
 
 
-def places_of(counts: KeptCounts, test: str) -> Array:
+def kept_positions(compaction: Compaction) -> Array:
     """Return the flat positions of the kept elements: int64, in order."""
-    places = empty((counts.total,), _INT64, counts.bits.engine)
-    if places.size:
-        counts.start(f"keep_write_{test}_{width(counts.bits.dtype)}", counts.bits, counts.offsets, places)
-    return places
+    positions = empty((compaction.total,), _INT64, compaction.bits.engine)
+    if positions.size:
+        compaction.start(f"keep_write_{compaction.test}_{width(compaction.bits.dtype)}", positions)
+    return positions
 
 
-def values_of(counts: KeptCounts, test: str, like: Array) -> Array:
+def kept_values(compaction: Compaction, like: Array) -> Array:
     """Return the kept elements in order."""
-    out = empty((counts.total,), like.dtype, like.engine)
+    out = empty((compaction.total,), like.dtype, like.engine)
     if out.size:
-        counts.start(f"keep_values_{test}_{width(like.dtype)}", counts.bits, counts.offsets, as_bits(out))
+        compaction.start(f"keep_values_{compaction.test}_{width(like.dtype)}", as_bits(out))
     return out
 
 
 def flat_nonzero(caller: str, x: Array) -> Array:
     """Return the flat positions of the elements that are not 0, last axis fastest: int64, in order."""
-    return places_of(count_kept(caller, x, "nonzero"), "nonzero")
+    return kept_positions(count_kept(caller, x, "nonzero"))
 
 
 def select(x: Array, mask: Array) -> Array:
     """Return the elements whose mask is set, in order; x and the mask have the same shape."""
-    counts = count_kept("x[mask]", mask, "nonzero")
-    out = empty((counts.total,), x.dtype, x.engine)
+    compaction = count_kept("x[mask]", mask, "nonzero")
+    out = empty((compaction.total,), x.dtype, x.engine)
     if out.size:
-        counts.start(f"select_write_{width(x.dtype)}", counts.bits, counts.offsets, as_bits(x), as_bits(out))
+        compaction.start(f"select_write_{width(x.dtype)}", as_bits(x), as_bits(out))
     return out
 
 
@@ -92,9 +110,9 @@ def select_into(x: Array, mask: Array, values: Array) -> None:
     ValueError
         If the number of values differs.
     """
-    counts = count_kept("x[mask]", mask, "nonzero")
-    count = counts.total
+    compaction = count_kept("x[mask]", mask, "nonzero")
+    count = compaction.total
     if values.shape != (count,):
         raise ValueError(f"x[mask] = value: the mask chooses {count} elements; got values of shape {values.shape}.")
     if count:
-        counts.start(f"select_put_{width(x.dtype)}", counts.bits, counts.offsets, as_bits(values), as_bits(x))
+        compaction.start(f"select_put_{width(x.dtype)}", as_bits(values), as_bits(x))

@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
 _WINDOW = struct.Struct("<10I2i2I")  # as in tile_loads.h
-_MOST = 1 << 26  # lay out at most this many bytes of images at once
+_MOST_BYTES = 1 << 26  # lay out at most this many bytes of images at once
 
 
 class _Part(NamedTuple):
@@ -165,27 +165,27 @@ def _parts(
     if len(weight) == 3:
         window, x, weight = window.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
     engine, kernels = named(device), _program(tag(dtype), device)
-    single = plan_channels(x[1:], weight, window, groups)
-    if single is not None and engine.caps.serial:
-        packed = single.record(offset // dtype.itemsize, offsets[0] // 4, offsets[1] // 4, 0)
-        binary = kernels[f"convolve_channels_{single.stride}"].binary
-        grid = (single.grid[0], single.grid[1] * x[0], 1)
+    channels_plan = plan_channels(x[1:], weight, window, groups)
+    if channels_plan is not None and engine.caps.serial:
+        packed = channels_plan.record(offset // dtype.itemsize, offsets[0] // 4, offsets[1] // 4, 0)
+        binary = kernels[f"convolve_channels_{channels_plan.stride}"].binary
+        grid = (channels_plan.grid[0], channels_plan.grid[1] * x[0], 1)
         return (_Part(0, None, Launch(binary, grid, (LANES, 1, 1), (packed,)).bind_records(engine)),)
-    plan = plan_convolution(x[1:], weight, window, groups, as_it_lies=dtype == _FLOAT)
+    plan = plan_convolution(x[1:], weight, window, groups, is_contiguous_float32=dtype == _FLOAT)
     if plan is None:
         return None
-    laying = plan.laying
+    image_layout = plan.image_layout
     batch, image, result = x[0], math.prod(x[1:]), weight[0] * plan.size
-    step = batch if laying is None else min(batch, max(1, _MOST // (4 * laying.elements)))
+    step = batch if image_layout is None else min(batch, max(1, _MOST_BYTES // (4 * image_layout.elements)))
     parts = []
     for first in range(0, batch, step):
         count = min(step, batch - first)
         begin, laid_out, lay_launch = offset // dtype.itemsize + first * image, 0, None
-        if laying is not None:
-            grid = (laying.grid[0], laying.grid[1] * count, 1)
-            records = (laying.record(begin), laying.phases)
-            lay_launch = Launch(kernels[laying.kernel].binary, grid, (LANES, 1, 1), records).bind_records(engine)
-            begin, laid_out = 0, count * laying.elements + plan.spare
+        if image_layout is not None:
+            grid = (image_layout.grid[0], image_layout.grid[1] * count, 1)
+            records = (image_layout.record(begin), image_layout.phases)
+            lay_launch = Launch(kernels[image_layout.kernel].binary, grid, (LANES, 1, 1), records).bind_records(engine)
+            begin, laid_out = 0, count * image_layout.elements + plan.spare
         packed = plan.record(begin, offsets[0] // 4, offsets[1] // 4, first * result)
         grid = (*plan.grid[:2], plan.grid[2] * count)
         binary = kernels[f"convolve_{plan.rows}_{plan.panels}"].binary
@@ -197,6 +197,6 @@ def _parts(
 @functools.cache
 def _program(element: str, engine: str) -> Program:
     templates = {f"{name}_{s}": f"{name}<{element}, {s}>" for name in ("lay", "convolve_channels") for s in range(3)}
-    for rows, several in FORMS.items():
-        templates |= {f"convolve_{rows}_{n}": f"convolve<{element}, {rows}, {n}>" for n in several}
+    for rows, panel_counts in FORMS.items():
+        templates |= {f"convolve_{rows}_{n}": f"convolve<{element}, {rows}, {n}>" for n in panel_counts}
     return compile_templates("convolve.metal", templates, engine)

@@ -20,8 +20,8 @@ from .programs import program
 __all__ = ["check_indices", "check_length", "gather", "indices_of"]
 
 _INT64 = np.dtype(np.int64)
-_MOST = 1 << 32
-_SEVERAL, _THREADS = 8, 256  # take_several: elements per thread, threads per threadgroup
+_ELEMENT_LIMIT = 1 << 32
+_PER_THREAD, _THREADS = 8, 256  # take_several: elements per thread, threads per threadgroup
 
 
 def indices_of(caller: str, indices: Any, engine: Engine) -> Array:
@@ -104,7 +104,7 @@ def gather(
         grid = (count, outer, 1) if is_single else (inner, count, outer)
         form, threadgroup = "_along" * per_position, threadgroup_for(grid)
         if is_single and not per_position and _fills_device(count, outer, x.engine):
-            grid, threadgroup = (-(-count // (_SEVERAL * _THREADS)) * _THREADS, outer, 1), (_THREADS, 1, 1)
+            grid, threadgroup = (-(-count // (_PER_THREAD * _THREADS)) * _THREADS, outer, 1), (_THREADS, 1, 1)
             form = "_several"
         kernel = program("gather.metal", x.engine, ALONE=is_single)[f"take{form}_{width(x.dtype)}"]
         settings = {"count": count, "n": n, "inner": inner}
@@ -116,7 +116,7 @@ def gather(
 def _fills_device(count: int, outer: int, engine: Engine) -> bool:
     """Return whether threads that take several elements each still fill a GPU."""
     device = device_of(engine.caps)
-    has_enough = count >= _SEVERAL * _THREADS and count * outer >= _SEVERAL * LANES * device.simd_groups
+    has_enough = count >= _PER_THREAD * _THREADS and count * outer >= _PER_THREAD * LANES * device.simd_groups
     return device.waits and has_enough
 
 
@@ -127,5 +127,5 @@ def check_length(caller: str, n: int) -> None:
     ------
     ValueError
     """
-    if n >= _MOST:
-        raise ValueError(f"{caller}: an axis of {n:,} is too long to be indexed; at most {_MOST - 1:,}.")
+    if n >= _ELEMENT_LIMIT:
+        raise ValueError(f"{caller}: an axis of {n:,} is too long to be indexed; at most {_ELEMENT_LIMIT - 1:,}.")

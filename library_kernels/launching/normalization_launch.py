@@ -30,11 +30,11 @@ _SHARES = "#include <metalnb/softmax.metal>"  # has Share and LogShare
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of up to this many elements stays in cache for the second pass
-_KEPT = 16384  # … if its exponentials must stay, too
+_MOST_EXPONENTIALS = 16384  # … if its exponentials must stay, too
 _COLUMNS = 8192  # from this many adjacent columns, a SIMD-group pays off
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
 _LAUNCHES = 512  # launches to keep
-_MANY = 64  # from this many SIMD-groups, each takes an entire row, however long
+_ENOUGH_ROWS = 64  # from this many SIMD-groups, each takes an entire row, however long
 
 
 def _floats(caller: str, x: Any) -> Array:
@@ -58,11 +58,11 @@ def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
     program = _softmax_program(tag(x.dtype), x.device, log=log)
     offset, pitch = x.offset // x.itemsize, count * width
     device = device_of(x.engine.caps)
-    if width == 1 and (count <= _CACHED or outer >= _MANY):
+    if width == 1 and (count <= _CACHED or outer >= _ENOUGH_ROWS):
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
         threads = threads_for_row(count, device)
         form = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
-        keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _KEPT
+        keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _MOST_EXPONENTIALS
         name = "shared" if threads else "kept" if keeps_row else "rows"
         Launch(program[name].binary, *form, (packed,)).start(x, out)
         return out
@@ -91,7 +91,7 @@ def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
 
 
 def normalize_rows(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
-    """Return an array's rows normalised by a kernel of ``norm.metal``.
+    """Return an array's rows normalized by a kernel of ``norm.metal``.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def _along_rows(  # noqa: PLR0913, PLR0917  (everything that distinguishes launc
 
 
 def normalize_groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Return an array (N, C, …) of floats with groups of channels normalised by one kernel, a SIMD-group for each.
+    """Return an array (N, C, …) of floats with groups of channels normalized by one kernel, a SIMD-group for each.
 
     Parameters
     ----------

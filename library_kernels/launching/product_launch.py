@@ -34,7 +34,7 @@ _OFTEN = 512  # from this many columns of B, a large A is made contiguous first
 _PLANS = 1024
 _FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # the files whose kernels compute tiles
 _FILES = (("dot", "dots.metal"), ("columns", "columns.metal"))
-_LARGE = 1024  # larger plans are not kept: they take much memory, and little time compared with the products
+_LARGEST_KEPT_PLAN = 1024  # a larger one takes much memory, and little time compared with the products
 
 
 class CompiledProduct(NamedTuple):
@@ -129,7 +129,7 @@ def _drop_axis(x: Array, axis: int) -> Array:
 
 
 def _plan_for(make: Make, a: Array, b: Array, batch: Shape) -> CompiledProduct:
-    plan_cached = _cached_plan if math.prod(batch) <= _LARGE else _cached_plan.__wrapped__
+    plan_cached = _cached_plan if math.prod(batch) <= _LARGEST_KEPT_PLAN else _cached_plan.__wrapped__
     operands = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
     engine = a.engine
     device = device_of(engine.caps) if make is plan_product else CORES
@@ -169,9 +169,9 @@ def start_product(compiled_plan: CompiledProduct, a: Array, b: Array, out: Array
 
 
 def _program(step: ProductStep, engine: Engine) -> Program:
-    if step.ways:
+    if step.load_kinds:
         file = f"{next(form for form in _FORMS if form in step.kernel)}.metal"
-        windows = {"B_WINDOWS": "1"} if step.ways[1] == "WINDOWS" else {}
-        return program_with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1], **windows)
+        windows = {"B_WINDOWS": "1"} if step.load_kinds[1] == "WINDOWS" else {}
+        return program_with_macros(file, engine.name, A_WAY=step.load_kinds[0], B_WAY=step.load_kinds[1], **windows)
     file = next((file for name, file in _FILES if name in step.kernel), "matmul.metal")
     return program(file, engine)

@@ -29,13 +29,13 @@ __all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "select_rows", "sor
 
 DIGITS = 256
 _PLANS = 4096
-_MOST = 1 << 31  # keys in a row
-_ALONE = 2048  # a row of up to this many keys is sorted as one tile;
-_LONG = 65536  # … or of up to this many,
-_MANY = 16  # … if there are at least this many rows
+_KEY_LIMIT = 1 << 31  # keys in a row
+_TILE_ROW = 2048  # a row of up to this many keys is sorted as one tile;
+_LONG_TILE_ROW = 65536  # … or of up to this many,
+_ENOUGH_ROWS = 16  # … if there are at least this many rows
 _SELECTED = 1024  # a threadgroup of radix_select.metal selects at most this many keys
 _PART = 4096  # a part of a row for one threadgroup has at least this many keys, and at least
-_OF_PART = 16  # … this many times the number selected
+_PART_RATIO = 16  # … this many times the number selected
 _CORES = 2  # a row is shared by at least this many cores
 _UINT = np.dtype(np.uint32)
 _LONG_INT = np.dtype(np.int64)
@@ -91,8 +91,8 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
     bits = as_bits(x)
     n = x.shape[-1]
     rows = x.size // n if n else 0
-    if n >= _MOST:
-        raise ValueError(f"sort: an axis of {n:,} is too long; at most {_MOST - 1:,} elements are sorted.")
+    if n >= _KEY_LIMIT:
+        raise ValueError(f"sort: an axis of {n:,} is too long; at most {_KEY_LIMIT - 1:,} elements are sorted.")
     method, device = _method(x.engine), device_of(x.engine.caps)
     lanes = method.lanes
     kernels = program(
@@ -110,7 +110,7 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
         source = contiguous_copy(bits) if bits.offset else bits
         launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
         launch.start(source, out.keys, *(out.indices or (None,)))
-    elif not device.tile_places and (n <= _ALONE or (rows >= _MANY and n <= _LONG)):
+    elif not device.tile_places and (n <= _TILE_ROW or (rows >= _ENOUGH_ROWS and n <= _LONG_TILE_ROW)):
         second_buffer = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, second_buffer.keys, out.keys, n,
                  *second_buffer.indices, *out.indices,
@@ -147,13 +147,13 @@ def select_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | 
     """
     n = x.shape[-1]
     device = device_of(x.engine.caps)
-    if k > _SELECTED or n >= _MOST or not _repays_selection(k, n, device):
+    if k > _SELECTED or n >= _KEY_LIMIT or not _repays_selection(k, n, device):
         return None
     keys, places = as_bits(x), None
     rows = x.size // n
     order = (order_of(x.dtype), descending)
     parts_wanted = 2 * (device.tile_places or _CORES)
-    while (parts := min(-(-parts_wanted // rows), n // max(_PART, _OF_PART * k))) > 1:
+    while (parts := min(-(-parts_wanted // rows), n // max(_PART, _PART_RATIO * k))) > 1:
         keys, places = _select(keys, places, (rows, n, k, parts), order, _UINT)
         n = parts * k
     keys, positions = _select(keys, places, (rows, n, k, 1), order, _LONG_INT)
@@ -163,7 +163,7 @@ def select_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | 
 
 def _repays_selection(k: int, n: int, device: Device) -> bool:
     """Return whether selecting is faster than sorting: on a CPU the selected elements' positions cost k² per row."""
-    return n > max(LANES, 2 * k) if device.waits else n > _ALONE and k * k <= 8 * n
+    return n > max(LANES, 2 * k) if device.waits else n > _TILE_ROW and k * k <= 8 * n
 
 
 def _select(

@@ -122,8 +122,8 @@ def reduce(
     shape = tuple(n for i, n in enumerate(x.shape) if i not in reduced_axes)
     if 0 in shape:
         return empty(shape, result, x.engine)
-    has_own_centre = isinstance(about, Array)
-    form = (monoid, result, has_own_centre, float(scale), x.engine.name)
+    has_own_center = isinstance(about, Array)
+    form = (monoid, result, has_own_center, float(scale), x.engine.name)
     stages = _stages(x.dtype.itemsize, x.shape, x.strides, x.offset, axes, form)
     if stages is None:
         x = contiguous_copy(x.viewed(x.host.transpose((*(i for i in range(x.ndim) if i not in reduced_axes), *axes))))
@@ -189,11 +189,11 @@ def _stages(
     itemsize: int, shape: Shape, strides: Shape, offset: int, axes: Shape, form: tuple[Monoid, DType, bool, float, str]
 ) -> tuple[_Stage, ...] | None:
     """Plan a reduction and compile its kernels; return None if the array must be copied first."""
-    monoid, result, has_own_centre, scale, engine = form
+    monoid, result, has_own_center, scale, engine = form
     view = axes_of_view(shape, (s // itemsize for s in strides), axes)
     acc = ACCUMULATORS[monoid.acc]
     steps = plan_reduction(
-        view, offset // itemsize, acc.itemsize, scale, device_of(named(engine).caps), has_centre=has_own_centre,
+        view, offset // itemsize, acc.itemsize, scale, device_of(named(engine).caps), has_center=has_own_center,
     )  # fmt: skip
     if steps is None:
         return None

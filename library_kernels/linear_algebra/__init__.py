@@ -1,4 +1,4 @@
-"""Products of matrices and sums of products: matmul, tensordot, einsum, trace. Factorisations are in `metalnb.linalg`.
+"""Products of matrices and sums of products: matmul, tensordot, einsum, trace. Factorizations are in `metalnb.linalg`.
 
 Input: arrays of numbers. Output: arrays; ``launching.product_launch`` starts the products.
 """

@@ -21,7 +21,7 @@ from .matrix_products import matmul, tensordot
 __all__ = ["dot", "einsum", "inner", "kron", "trace"]
 
 _MULTIPLY = BY_NAME["multiply"]
-_SPARE = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for the axes of an ellipsis
+_ELLIPSIS_LETTERS = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for the axes of an ellipsis
 
 
 class _Term(NamedTuple):
@@ -48,13 +48,13 @@ def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
         if ellipsis_letters < 0 or (ellipsis_letters and "..." not in part):
             raise ValueError(f"einsum: {part!r} names {len(operands_text)} axes; the operand has {rank}.")
         free_rank = max(free_rank, ellipsis_letters)
-        parsed.append(part.replace("...", "".join(_SPARE[64 - ellipsis_letters :])))
+        parsed.append(part.replace("...", "".join(_ELLIPSIS_LETTERS[64 - ellipsis_letters :])))
     if not arrow:
         operands_text = "".join(p.replace("...", "", 1) for p in parts)
         right = "".join(sorted(c for c in set(operands_text) if operands_text.count(c) == 1))
-        result = "".join(_SPARE[64 - free_rank :]) + right
+        result = "".join(_ELLIPSIS_LETTERS[64 - free_rank :]) + right
     else:
-        result = right.replace("...", "".join(_SPARE[64 - free_rank :]))
+        result = right.replace("...", "".join(_ELLIPSIS_LETTERS[64 - free_rank :]))
     unknown = [c for c in result if not any(c in part for part in parsed)]
     if unknown or len(set(result)) != len(result):
         raise ValueError(f"einsum: the result of {subscripts!r} must name axes of the operands, each once.")
@@ -127,7 +127,7 @@ def _sizes(terms: list[_Term]) -> dict[str, int]:
     for letters, x in terms:
         for c, n in zip(letters, x.shape, strict=True):
             if sizes.setdefault(c, n) != n and 1 not in {n, sizes[c]}:
-                name = "an axis of the ellipsis" if c in _SPARE else repr(c)
+                name = "an axis of the ellipsis" if c in _ELLIPSIS_LETTERS else repr(c)
                 raise ValueError(f"einsum: {name} is {sizes[c]} and {n} long.")
             sizes[c] = n if sizes[c] == 1 else sizes[c]
     return sizes

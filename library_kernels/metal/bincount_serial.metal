@@ -1,13 +1,13 @@
 // Histograms: how often each number occurs, or how many numbers are between each pair of edges. Idea: each thread
 // counts its part of the input into a private row, so that no counter is shared and none is atomic; the rows are added
 // up afterwards. On a CPU, scalar code of one thread takes a third to a fifth of the time of gathering lanes. Source:
-// the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
+// the privatized histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
 #include <metal_stdlib>
 using namespace metal;
 
 struct Counting {
     ulong n;        // numbers
-    ulong stretch;  // … per thread
+    ulong stretch;  // numbers per thread
     uint bins;
     uint uniform;   // whether the bins have equal width, 1 / scale
     float scale;    // bins per unit
@@ -16,25 +16,25 @@ struct Counting {
 // Counts numbers from 0 up to, not including, `bins`; the caller has checked them.
 kernel void count_numbers(device const long* x, device uint* rows, constant Counting& c,
                           uint thread_number [[thread_position_in_grid]]) {
-    device uint* own = rows + ulong(thread_number) * c.bins;
-    for (uint bin = 0; bin < c.bins; ++bin) own[bin] = 0;
+    device uint* row = rows + ulong(thread_number) * c.bins;
+    for (uint bin = 0; bin < c.bins; ++bin) row[bin] = 0;
     const ulong first = thread_number * c.stretch, end = min(first + c.stretch, c.n);
-    for (ulong i = first; i < end; ++i) ++own[x[i]];
+    for (ulong i = first; i < end; ++i) ++row[x[i]];
 }
 
 // Counts numbers from edges[b] up to, not including, edges[b + 1]; the last bin includes its upper edge. NaN is not
 // counted.
 kernel void count_between(device const float* x, device const float* edges, device uint* rows, constant Counting& c,
                           uint thread_number [[thread_position_in_grid]]) {
-    device uint* own = rows + ulong(thread_number) * c.bins;
-    for (uint bin = 0; bin < c.bins; ++bin) own[bin] = 0;
+    device uint* row = rows + ulong(thread_number) * c.bins;
+    for (uint bin = 0; bin < c.bins; ++bin) row[bin] = 0;
     const ulong first = thread_number * c.stretch, end = min(first + c.stretch, c.n);
     const float low = edges[0], high = edges[c.bins];
     for (ulong i = first; i < end; ++i) {
         const float value = x[i];
         if (!(value >= low && value <= high)) continue;
         uint bin;
-        if (c.uniform) {  // a guess that rounding may put one bin too far
+        if (c.uniform) {  // a guess that rounding may put one bin off, either way
             bin = min(uint((value - low) * c.scale), c.bins - 1);
             bin -= value < edges[bin] ? 1 : 0;
             bin += bin + 1 < c.bins && value >= edges[bin + 1] ? 1 : 0;
@@ -48,6 +48,6 @@ kernel void count_between(device const float* x, device const float* edges, devi
             }
             bin = from;
         }
-        ++own[bin];
+        ++row[bin];
     }
 }

@@ -15,7 +15,7 @@ constant constexpr ushort SIMDS = 8;  // of a threadgroup
 template <typename T, typename Acc, ushort R, ushort V, ushort W, ushort ahead>
 inline void add_rows(thread Acc (&sum)[R][W][V], device const memory_of<T>* a, device const memory_of<T>* b,
                      constant Product& p, uint first, const thread bool (&inside)[W], uint lane) {
-    using Read = Neighbours<memory_of<T>, V>;
+    using Read = Neighbors<memory_of<T>, V>;
     typename Read::type held[ahead][W];
     Acc x[ahead][R];
     UNROLL for (ushort i = 0; i < ahead; ++i) {

@@ -21,7 +21,7 @@ inline ulong simd_total(ulong x) {
 template <typename T, typename Acc, ushort R, ushort W, ushort V>
 inline void add_terms(thread Acc (&sum)[R][W], device const memory_of<T>* a, device const memory_of<T>* b, long a_row,
                       long b_column, bool inside, uint lane) {
-    using Read = Neighbours<memory_of<T>, V>;
+    using Read = Neighbors<memory_of<T>, V>;
     typename Read::type y[W];
     UNROLL for (ushort w = 0; w < W; ++w) y[w] = inside ? Read::read(b + w * b_column, lane) : typename Read::type(0);
     UNROLL for (ushort r = 0; r < R; ++r) {

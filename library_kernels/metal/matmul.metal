@@ -183,16 +183,16 @@ struct Packing {
 
 /// Threadgroups: x is some panels, y some rows of them, z the matrix. Where a row's columns are adjacent, a long
 /// stretch of it is read at once.
-template <typename S, typename T, bool neighbours>
+template <typename S, typename T, bool neighbors>
 kernel void pack(device const memory_of<S>* b      [[buffer(0)]],
                  device T*                  packed [[buffer(1)]],
                  device const long*         starts [[buffer(2)]],
                  constant Packing&          p      [[buffer(3)]],
                  uint3 group [[threadgroup_position_in_grid]],
                  uint  lane  [[thread_index_in_simdgroup]]) {
-    constexpr uint rows = neighbours ? 32 : 64, abreast = neighbours ? 8 : 1;
+    constexpr uint rows = neighbors ? 32 : 64, abreast = neighbors ? 8 : 1;
     const uint first = group.y * rows, column = group.x * (abreast * panel);
-    const long b_k = p.k, b_column = neighbours ? 1 : p.column, whole = long(p.K) * panel;
+    const long b_k = p.k, b_column = neighbors ? 1 : p.column, whole = long(p.K) * panel;
     b += starts[group.z] + first * b_k + column * b_column;
     packed += (group.z * long((p.N + panel - 1) / panel) + group.x * abreast) * whole + first * panel;
     uint count = rows, columns = abreast * panel;

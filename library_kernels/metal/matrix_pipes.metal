@@ -6,7 +6,7 @@
 // Source: as matrix_tiles.metal; NVIDIA, "CUTLASS: efficient GEMM in CUDA", multistage pipelines.
 #include <metalnb/matrix_strips.h>
 
-#ifndef B_WINDOWS  // whether B consists of windows of images whose channels are neighbours
+#ifndef B_WINDOWS  // whether B consists of windows of images whose channels are neighbors
 #define B_WINDOWS 0
 #endif
 

@@ -43,13 +43,13 @@ inline ulong  multiply_add(ulong x, ulong y, ulong sum) { return x * y + sum; }
 
 /// V adjacent elements, read at once by one lane.
 template <typename M, ushort V>
-struct Neighbours {
+struct Neighbors {
     using type = vec<M, V>;
     static type read(device const M* from, uint lane) { return reinterpret_cast<device const type*>(from)[lane]; }
     static M at(const type held, ushort i) { return held[i]; }
 };
 template <typename M>
-struct Neighbours<M, 1> {
+struct Neighbors<M, 1> {
     using type = M;
     static M read(device const M* from, uint lane) { return from[lane]; }
     static M at(M held, ushort) { return held; }

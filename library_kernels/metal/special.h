@@ -1,5 +1,5 @@
 // Functions that MSL lacks, in float arithmetic only. They are correct over the whole range (NaN, infinities, zeros of
-// either sign, denormal numbers where the device keeps them) and branch-free, so that a CPU's compiler vectorises them.
+// either sign, denormal numbers where the device keeps them) and branch-free, so that a CPU's compiler vectorizes them.
 // Errors are in units in the last place, relative to float64, as tested by tests/library/test_library.py.
 //
 // Unless cited otherwise, the reduction is the textbook's (J.-M. Muller, "Elementary Functions", 3rd ed., 2016), and

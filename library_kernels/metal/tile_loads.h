@@ -30,7 +30,7 @@ struct Window {
     uint2 image, places, size, stride, dilation;
     int2 padding;   // before the first column and row
     uint channels;  // of a group, in full strips
-    uint pitch;     // from one position to the next, if an image's channels are neighbours
+    uint pitch;     // from one position to the next, if an image's channels are neighbors
 };
 
 /// A column of the factor from windows: the position of a window, from its first element.

@@ -2,5 +2,5 @@
 
 Input: arrays in PyTorch's layout, batch first, then channels. Output: arrays; nothing is differentiated. Convolutions,
 attention, pooling and softmax have their own kernels in ``metal``; the rest is composed of elementwise ops, products
-and reductions. Normalisations are in ``norms``.
+and reductions. Normalizations are in ``norms``.
 """

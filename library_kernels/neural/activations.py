@@ -74,13 +74,13 @@ ROWS = (
     Elementwise(Formula("mish", "mish_of(x)", "x * tanh(softplus(x))."), _info(_mish, ulp=6, flops=20, cite="D. Misra, 2019")),
 )
 
-_EXACT = Elementwise(Formula("gelu", "gelu_of(x)"), _info(_gelu, ulp=8, flops=30))
+_EXACT_GELU = Elementwise(Formula("gelu", "gelu_of(x)"), _info(_gelu, ulp=8, flops=30))
 _TANH = Elementwise(Formula("gelu", "gelu_tanh_of(x)"), _info(_gelu, flops=25))
 
 
 @op(
-    "activation", reference=_gelu, dtypes=ALL, parts=(_EXACT, _TANH), flops=30,
-    tolerance=_EXACT.row.tolerance, cite="D. Hendrycks and K. Gimpel, 2016",
+    "activation", reference=_gelu, dtypes=ALL, parts=(_EXACT_GELU, _TANH), flops=30,
+    tolerance=_EXACT_GELU.row.tolerance, cite="D. Hendrycks and K. Gimpel, 2016",
 )  # fmt: skip
 def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Array | None = None) -> Array:
     """Return x times the standard normal distribution function at x.
@@ -105,5 +105,5 @@ def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Arr
     """
     if approximate not in {"none", "tanh"}:
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh'; got {approximate!r}.")
-    result: Array = (_EXACT if approximate == "none" else _TANH)(x, out=out)
+    result: Array = (_EXACT_GELU if approximate == "none" else _TANH)(x, out=out)
     return result

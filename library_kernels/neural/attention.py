@@ -214,7 +214,7 @@ def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bo
     offset : int
         The position of the first row.
     interleaved : bool
-        Whether pairs are neighbours; otherwise each number of the first half is paired with one of the second.
+        Whether pairs are neighbors; otherwise each number of the first half is paired with one of the second.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Gated and parametrised activations, glu and prelu; also celu, hardtanh and the shrinkages."""
+"""Gated and parametrized activations, glu and prelu; also celu, hardtanh and the shrinkages."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 

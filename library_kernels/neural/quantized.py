@@ -34,7 +34,7 @@ VECTOR = 16  # a lane reads at most this many bytes at once
 
 
 class Parts(NamedTuple):
-    """Quantised weights.
+    """Quantized weights.
 
     Attributes
     ----------

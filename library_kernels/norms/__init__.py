@@ -1,4 +1,4 @@
-"""Norms: of vectors, and the normalisations of neural networks (layer, RMS, batch, group, instance).
+"""Norms: of vectors, and the normalizations of neural networks (layer, RMS, batch, group, instance).
 
 Input: arrays, with weights and biases. Output: arrays; sums are taken in float32. Norms of matrices are in
 `metalnb.linalg`.

@@ -45,7 +45,7 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
     Parameters
     ----------
     x : Array
-        Shape (…, N), floating-point. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalized.
     weight, bias : Array, optional
         Shape (N,).
     eps : float
@@ -66,7 +66,7 @@ def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> 
     Parameters
     ----------
     x : Array
-        Shape (…, N), floating-point. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalized.
     weight : Array, optional
         Shape (N,).
     eps : float

@@ -54,7 +54,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     part, acc = ("uint", "ulong") if functor == "Nonzero" else ("float", "float")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc)
     of_none = None if ord < 0 else 0.0
-    centre = float(ord) if functor == "NormAny" else None
+    center = float(ord) if functor == "NormAny" else None
     return reduce_or_fill(
-        x, axes, monoid, result, keepdims=keepdims, of_none=of_none, caller="vector_norm", about=centre,
+        x, axes, monoid, result, keepdims=keepdims, of_none=of_none, caller="vector_norm", about=center,
     )  # fmt: skip

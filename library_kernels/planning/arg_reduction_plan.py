@@ -14,7 +14,7 @@ __all__ = ["ArgReductionPlan", "plan_arg_reduction"]
 
 _PLANS = 4096
 _BLOCK = 128  # a SIMD-group takes this many at once, as in argreduce.metal; a stretch is a multiple
-_ALONE = 1024  # one thread takes this many elements if there are few columns
+_THREAD_ELEMENTS = 1024  # one thread takes this many elements if there are few columns
 
 
 class ArgReductionPlan(NamedTuple):
@@ -49,7 +49,7 @@ def plan_arg_reduction(
     """Split a reduction of outer × count × width contiguous elements into dispatches."""
     pitch = count * width
     outputs = outer * width
-    is_single = count <= _ALONE or outputs >= device.simd_groups
+    is_single = count <= _THREAD_ELEMENTS or outputs >= device.simd_groups
     if count < FEW_TERMS or (1 < width < LANES and is_single):
         record = packed_reduction(offset, pitch, width, count, split(count, count, 1), width)
         return ArgReductionPlan("each", record, *grid_of_threads(outputs), 0, None, outputs)

@@ -15,15 +15,15 @@ from .packed_record import Record, record
 
 __all__ = ["AttentionShape", "AttentionStep", "plan_attention"]
 
-_MOST = 256  # most numbers in a query or a value on a GPU, and in both together on a CPU
+_LARGEST_HEAD = 256  # most numbers in a query or a value on a GPU, and in both together on a CPU
 _RECORD = struct.Struct("<5Q8If4x")
 _MEMORY = 32768  # bytes of threadgroup memory for tiles of keys and values
 _TILES = (64, 48, 32, 16)  # keys per tile
 _RING = 3  # tiles in the ring, as in attention_matrices.metal
-_FEW, _LONG = 8, 256  # if at most this many queries share at least this many keys, parts repay a second kernel
+_FEW_QUERIES, _MANY_KEYS = 8, 256  # if at most 8 queries share at least 256 keys, parts repay a second kernel
 _BUSY = 16  # SIMD-groups that keep a few cores busy
 _PART, _SIDES = 64, 8  # fewest keys in a part; numbers of a key per lane
-_SMALL = 64  # from this many keys, rounded weights are as good as exact ones, and a tile pays off
+_ENOUGH_KEYS = 64  # from this many keys, rounded weights are as good as exact ones, and a tile pays off
 _WIDE_ENOUGH = 64  # up to this many numbers in a row, a SIMD-group has registers for 32 queries
 _SIDE = 64  # queries and keys per tile in attention_tiles.metal
 
@@ -93,16 +93,16 @@ class AttentionStep(NamedTuple):
 def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     """Plan attention; return an empty plan if no kernel takes rows of this width, so that it must use products."""
     matrices = s.kind.removesuffix("16") in device.matrices
-    fits = max(s.own, s.wide) <= _MOST
+    fits = max(s.own, s.wide) <= _LARGEST_HEAD
     own_kernels = (device.waits or matrices) and fits
     by_parts = fits and (own_kernels or s.kind == "float")
-    if by_parts and s.share * s.queries <= _FEW and s.keys >= _LONG:
+    if by_parts and s.share * s.queries <= _FEW_QUERIES and s.keys >= _MANY_KEYS:
         return _parts(s, device)
-    if own_kernels and matrices and s.keys >= _SMALL and (keys := _tile(s)):
+    if own_kernels and matrices and s.keys >= _ENOUGH_KEYS and (keys := _tile(s)):
         return (_matrices(s, keys),)
     if own_kernels and device.waits:
         return (_tiles(s),)
-    if s.own + s.wide > _MOST:
+    if s.own + s.wide > _LARGEST_HEAD:
         return ()
     blocks = -(-s.queries // LANES)
     template = f"attend<{s.kind}, {s.own}, {s.wide}, {_bool_text(s.masked)}>"

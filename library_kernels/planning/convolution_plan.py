@@ -14,22 +14,22 @@ from .device import LANES
 from .packed_record import Record, record
 
 __all__ = [
-    "FORMS", "ChannelsPlan", "ConvolutionPlan", "DepthwisePlan", "Laying", "Windows", "plan_channels",
-    "plan_convolution", "plan_depthwise",
+    "FORMS", "ChannelsPlan", "ConvolutionPlan", "DepthwisePlan", "ImageLayout", "Windows",
+    "plan_channels", "plan_convolution", "plan_depthwise",
 ]  # fmt: skip
 
 _LAYOUT = struct.Struct("<q12I")
 _CONVOLUTION = struct.Struct("<6q8I")
 _CHANNELS = struct.Struct("<4q16I")
 _DEPTHWISE = struct.Struct("<3Q4I2i8I")
-_HELD = 56  # a thread holds at most this many elements of the image, and
-_PLACES = (4, 2, 1)  # … computes this many positions of a column from them
-_FEW, _ROWS = 16, 4  # laying out pays off for larger windows; going through rows does not for fewer
-_WASTED = 8  # wider panels may waste at most one in this many sums
-_LAID = 4096  # elements that one SIMD-group lays out
-_LARGE, _SMALL = 12, 8  # outputs per SIMD-group: the larger number pays off
-_DEEP = 512  # … from this many products per output
-_LARGEST = 1 << 31  # the kernels can count this many elements in a group's image
+_HELD_ELEMENTS = 56  # a thread holds at most this many elements of the image
+_ROWS_PER_THREAD = (4, 2, 1)  # positions of a column that a thread computes from them
+_SMALL_WINDOW, _FEWEST_ROWS = 16, 4  # laying out pays off for larger windows; going through rows does not for fewer
+_SUMS_PER_WASTED = 8  # wider panels may waste at most one in this many sums
+_ELEMENTS_PER_GROUP = 4096  # one SIMD-group lays out this many, or sums this many in one channel
+_LARGE_BLOCK, _SMALL_BLOCK = 12, 8  # outputs per SIMD-group
+_ENOUGH_TERMS = 512  # from this many products per output, the large block pays off
+_ELEMENT_LIMIT = 1 << 31  # the kernels can count this many elements in a group's image
 
 Shape = tuple[int, ...]
 
@@ -55,15 +55,17 @@ class Windows(NamedTuple):
         return tuple(map(_count, lengths, *self))
 
 
-class Laying(NamedTuple):
-    """The layout of images before they are summed.
+class ImageLayout(NamedTuple):
+    """The dispatch that lays images out for summing.
 
     Attributes
     ----------
     kernel : str
         ``lay_1`` or ``lay_2`` for that stride, ``lay_0`` for any.
-    layout, phases : numpy.ndarray
-        The kernel's records; the first contains the images' offset.
+    layout : tuple of int
+        The kernel's first record, except for the images' offset.
+    phases : numpy.ndarray of int32
+        Its second record.
     elements : int
         Elements of a laid out image.
     grid : tuple of 3 int
@@ -86,12 +88,16 @@ class ConvolutionPlan(NamedTuple):
 
     Attributes
     ----------
-    laying : Laying or None
+    image_layout : ImageLayout or None
         None if the images are read in place.
     spare : int
         Elements after the last image that may be read.
     rows, panels : int
         Outputs and panels that a SIMD-group sums, which select the kernel.
+    image : int
+        Elements of an image as the kernel reads it: laid out, or in place.
+    size : int
+        Elements of one channel of the result.
     lengths : tuple of int
         The kernel's record, except for offsets.
     terms : numpy.ndarray of int64
@@ -100,7 +106,7 @@ class ConvolutionPlan(NamedTuple):
         Threads, for one image.
     """
 
-    laying: Laying | None
+    image_layout: ImageLayout | None
     spare: int
     rows: int
     panels: int
@@ -141,40 +147,41 @@ def _axis(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int
 
 
 def plan_convolution(
-    x: Shape, weight: Shape, geometry: Windows, groups: int, *, as_it_lies: bool
+    x: Shape, weight: Shape, geometry: Windows, groups: int, *, is_contiguous_float32: bool
 ) -> ConvolutionPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, C / groups, h, w), none of them empty.
 
-    `as_it_lies` states that x is float32 and contiguous. Return None if an image is too large for the kernels.
+    Return None if an image is too large for the kernels.
     """
     outputs, channels = weight[:2]
-    down, column_axis = itertools.starmap(_axis, zip(x[1:], *geometry, strict=True))
+    row_axis, column_axis = itertools.starmap(_axis, zip(x[1:], *geometry, strict=True))
     places = geometry.places(x[1:])
     columns = column_axis.least
-    plane = down.full * columns + column_axis.full - columns  # with the zeros that follow the last row
-    phases = list(itertools.product(range(len(down.phases)), range(len(column_axis.phases))))
+    plane = row_axis.full * columns + column_axis.full - columns  # with the zeros that follow the last row
+    phases = list(itertools.product(range(len(row_axis.phases)), range(len(column_axis.phases))))
     image = channels * len(phases) * plane
-    if image >= _LARGEST:
+    if image >= _ELEMENT_LIMIT:
         return None
 
     last = (places[0] - 1) * columns + places[1]
-    each = outputs // groups
-    rows = next(r for r in FORMS if r <= each or (r == _LARGE and each >= _SMALL))
-    blocks, rows_of_blocks = _blocks(each, channels * math.prod(geometry.size), rows)
-    panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES * (_WASTED - 1) <= last * _WASTED),
-                  FORMS[rows][-1])  # fmt: skip
-    direct = as_it_lies and not any(map(any, geometry.padding)) and geometry.stride == (1, 1) and last >= panels * LANES
-    laying = None if direct else _laying(x, geometry, down, column_axis, columns, plane)
+    outputs_per_group = outputs // groups
+    rows = next(r for r in FORMS if r <= outputs_per_group or (r == _LARGE_BLOCK and outputs_per_group >= _SMALL_BLOCK))
+    blocks, rows_of_blocks = _blocks(outputs_per_group, channels * math.prod(geometry.size), rows)
+    sums = last * _SUMS_PER_WASTED // (_SUMS_PER_WASTED - 1)
+    panels = next((w for w in FORMS[rows] if -(-last // (w * LANES)) * w * LANES <= sums), FORMS[rows][-1])
+    is_unpadded = not any(map(any, geometry.padding)) and geometry.stride == (1, 1)
+    in_place = is_contiguous_float32 and is_unpadded and last >= panels * LANES
+    image_layout = None if in_place else _image_layout(x, geometry, row_axis, column_axis, columns, plane)
     last = max(last, panels * LANES)
-    starts = itertools.product(down.starts, column_axis.starts)
+    starts = itertools.product(row_axis.starts, column_axis.starts)
     window = [(i * len(column_axis.phases) + j) * plane + y * columns + z for (i, y), (j, z) in starts]
     terms = np.add.outer(
         np.arange(channels, dtype=np.int64) * (len(phases) * plane), np.array(window, np.int64),
     ).reshape(-1)  # fmt: skip
-    lengths = (len(terms), each, groups, *places, columns, last, rows_of_blocks)
+    lengths = (len(terms), outputs_per_group, groups, *places, columns, last, rows_of_blocks)
     grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
     return ConvolutionPlan(
-        laying=laying, spare=panels * LANES, rows=rows, panels=panels, image=image, size=math.prod(places),
+        image_layout=image_layout, spare=panels * LANES, rows=rows, panels=panels, image=image, size=math.prod(places),
         lengths=lengths, terms=terms, grid=grid,
     )  # fmt: skip
 
@@ -204,14 +211,14 @@ class ChannelsPlan(NamedTuple):
 def plan_channels(x: Shape, weight: Shape, window: Windows, groups: int) -> ChannelsPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None if another kernel suits it better."""
     (rows, columns), outputs = window.places(x[1:]), weight[0]
-    if weight[1] != 1 or math.prod(window.size) > _FEW or columns < LANES // 2 or rows < _ROWS:
+    if weight[1] != 1 or math.prod(window.size) > _SMALL_WINDOW or columns < LANES // 2 or rows < _FEWEST_ROWS:
         return None
-    lines = max(1, min(rows, _LAID // columns))
+    rows_per_group = max(1, min(rows, _ELEMENTS_PER_GROUP // columns))
     (top, _), (padding_left, _) = window.padding
     lengths = (x[1], x[2], columns, rows, weight[3], weight[2], *reversed(window.stride), *reversed(window.dilation),
-               padding_left, top, outputs, outputs // groups, lines)  # fmt: skip
+               padding_left, top, outputs, outputs // groups, rows_per_group)  # fmt: skip
     stride = window.stride[1] if window.stride[1] <= 2 else 0
-    return ChannelsPlan(stride, lengths, (-(-rows // lines) * LANES, outputs, 1))
+    return ChannelsPlan(stride, lengths, (-(-rows // rows_per_group) * LANES, outputs, 1))
 
 
 class DepthwisePlan(NamedTuple):
@@ -243,40 +250,43 @@ def plan_depthwise(x: Shape, weight: Shape, window: Windows, groups: int) -> Dep
     """
     if weight[1] != 1:
         return None
-    (height, width), (down, row_width), (padding_below, padding_right) = window.size, window.stride, window.dilation
+    (height, width), (stride_y, stride_x), (dilation_y, dilation_x) = window.size, window.stride, window.dilation
     (rows, columns), outputs = window.places(x[1:]), weight[0]
-    reach = (height - 1) * padding_below + 1
-    shares = down < reach and rows > 1
-    values_held = (n for n in (_PLACES if shares else (1,)) if n <= rows and ((n - 1) * down + reach) * width <= _HELD)
-    several = next(values_held, 0)
-    if not several:
+    reach = (height - 1) * dilation_y + 1
+    overlap = stride_y < reach and rows > 1
+    choices = (n for n in (_ROWS_PER_THREAD if overlap else (1,)) if n <= rows)
+    rows_per_thread = next((n for n in choices if ((n - 1) * stride_y + reach) * width <= _HELD_ELEMENTS), 0)
+    if not rows_per_thread:
         return None
     (top, _), (padding_left, _) = window.padding
-    blocks = -(-rows // several)
+    blocks = -(-rows // rows_per_thread)
     lengths = (
-        x[2], x[1], columns, rows, padding_left, top, row_width, down, padding_right, padding_below, outputs,
+        x[2], x[1], columns, rows, padding_left, top, stride_x, stride_y, dilation_x, dilation_y, outputs,
         outputs // groups, blocks, 0,
     )  # fmt: skip
-    return DepthwisePlan((width, height, several, down, padding_below), lengths, outputs * blocks * columns)
+    return DepthwisePlan((width, height, rows_per_thread, stride_y, dilation_y), lengths, outputs * blocks * columns)
 
 
 def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
     """Return how many SIMD-groups sum the outputs of a panel, and how many of these sum `rows`, the others 8."""
-    if rows < _LARGE:
+    if rows < _LARGE_BLOCK:
         return -(-outputs // rows), -(-outputs // rows)
-    result = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
+    most_large = outputs // _LARGE_BLOCK if terms >= _ENOUGH_TERMS else 0
+    result = [(-(-(outputs - n * _LARGE_BLOCK) // _SMALL_BLOCK), n) for n in range(most_large + 1)]
     # Outputs summed twice count, and reading x once counts as two more outputs.
-    small, large = min(result, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
+    small, large = min(result, key=lambda m: m[0] * (_SMALL_BLOCK + 2) + m[1] * (_LARGE_BLOCK + 2))
     return small + large, large
 
 
-def _laying(x: Shape, window: Windows, row_axis: _Axis, column_axis: _Axis, columns: int, plane: int) -> Laying:
+def _image_layout(
+    x: Shape, window: Windows, row_axis: _Axis, column_axis: _Axis, columns: int, plane: int
+) -> ImageLayout:
     channels, height, width = x
     phases = np.array(list(itertools.product(row_axis.phases, column_axis.phases)), np.int32)
     stride = window.stride[1] if window.stride[1] <= 2 else 0
     (top, _), (padding_left, _) = window.padding
     rows = -(-plane // columns)
-    rows_per_group = max(1, min(rows, _LAID // columns))
+    rows_per_group = max(1, min(rows, _ELEMENTS_PER_GROUP // columns))
     layout = (height, width, columns, plane, top, padding_left, *window.stride, len(phases), rows_per_group, rows, 0)
     grid = (-(-rows // rows_per_group) * LANES, channels * len(phases), 1)
-    return Laying(f"lay_{stride}", layout, phases, channels * len(phases) * plane, grid)
+    return ImageLayout(f"lay_{stride}", layout, phases, channels * len(phases) * plane, grid)

@@ -24,9 +24,9 @@ __all__ = [
 
 RANK = 8
 _OPERANDS = 6
-_NARROW = 16  # a shorter innermost axis is exchanged for a longer one, even if its elements are far apart
+_SHORT_AXIS = 16  # a shorter innermost axis is exchanged for a longer one, even if its elements are far apart
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
-_SEVERAL = 4  # SEVERAL of elementwise.h
+_PER_THREAD = 4  # SEVERAL of elementwise.h
 _GROUP = 256  # threads in a threadgroup if each takes several elements
 _TURNED = 16  # a shorter side of a matrix does not fill a tile
 _FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
@@ -106,7 +106,7 @@ def plan_elementwise(
     if rows == 1 and "g" not in kinds and not any(s.offset for s in strips):
         kinds = kinds.upper()
         if device.waits:
-            return ElementwisePlan(kinds, record, *_grid_of_several(sizes[-1]), inner)
+            return ElementwisePlan(kinds, record, *_multi_element_grid(sizes[-1]), inner)
         if sizes[-1] * nbytes >= device.streams:
             kinds = kinds[:-results] + "V" * results
     threadgroup = _threadgroup(sizes[-1], rows, kinds)
@@ -190,7 +190,7 @@ def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip])
 
 
 def _merge_axes(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[list[int]]]:
-    """Drop axes of one element, merge neighbours that are contiguous in every operand, put a long axis innermost."""
+    """Drop axes of one element, merge neighbors that are contiguous in every operand, put a long axis innermost."""
     axes = [d for d, n in enumerate(shape) if n != 1]
     sizes: list[int] = []
     merged_strides: list[list[int]] = [[] for _ in strides]
@@ -207,7 +207,7 @@ def _merge_axes(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list
     if not sizes:
         return [1], [[1] for _ in strides]
     longest = max(range(len(sizes)), key=sizes.__getitem__)
-    if sizes[-1] < _NARROW and sizes[longest] >= _NARROW:
+    if sizes[-1] < _SHORT_AXIS and sizes[longest] >= _SHORT_AXIS:
         for m in (sizes, *merged_strides):
             m.append(m.pop(longest))
     return sizes, merged_strides
@@ -223,9 +223,9 @@ def _kinds(inner: Sequence[int]) -> str:
     return "g" * len(letters) + ("u" if result == 1 else "g")
 
 
-def _grid_of_several(count: int) -> tuple[Grid, Grid]:
+def _multi_element_grid(count: int) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for threads that take several elements each, as in `first_of_several`."""
-    return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
+    return (-(-count // (_PER_THREAD * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 
 
 def _threadgroup(inner: int, rows: int, kinds: str) -> tuple[int, int, int]:

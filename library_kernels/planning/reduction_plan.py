@@ -14,7 +14,7 @@ from .row_splits import FEW_TERMS, TILE_BYTES, Split, split_columns, split_down,
 __all__ = ["Axis", "ReductionStep", "axes_of_view", "merge_axes", "packed_reduction", "plan_reduction"]
 
 _BLOCK = 4096  # a SIMD-group adds up this many elements before it updates the total; a stretch is a multiple
-_ALONE = 512  # from this many reductions, a thread takes more than a few elements by itself
+_ENOUGH_REDUCTIONS = 512  # from this many reductions, a thread takes more than a few elements by itself
 _LAID_OUT = 1024  # narrow rows are laid end to end up to this many columns
 
 _FORMAT = struct.Struct("<4q7If")
@@ -60,7 +60,7 @@ class _Form(NamedTuple):
 
 
 def plan_reduction(
-    axes: Sequence[Axis], offset: int, size: int, scale: float, device: Device, *, has_centre: bool
+    axes: Sequence[Axis], offset: int, size: int, scale: float, device: Device, *, has_center: bool
 ) -> tuple[ReductionStep, ...] | None:
     """Plan a commutative reduction of a view.
 
@@ -74,7 +74,7 @@ def plan_reduction(
     scale : float
         The number passed to `finish`.
     device : Device
-    has_centre : bool
+    has_center : bool
         Whether each reduction has its own value for `load`.
 
     Returns
@@ -88,9 +88,9 @@ def plan_reduction(
         sorted((a for a in axes if a.is_reduced), key=lambda a: -a.stride),
     ) or [Axis(1, 1, is_reduced=True)]  # fmt: skip
     if len(reduced_axes) > 1:
-        return None if has_centre else _plan_passes(axes, offset, size, scale, device)
+        return None if has_center else _plan_passes(axes, offset, size, scale, device)
     form = _form(kept_axes, reduced_axes[0], offset)
-    return None if form is None else _steps(form, size, scale, device, has_centre=has_centre)
+    return None if form is None else _steps(form, size, scale, device, has_center=has_center)
 
 
 def axes_of_view(shape: Iterable[int], strides: Iterable[int], reduced: Iterable[int]) -> list[Axis]:
@@ -100,7 +100,7 @@ def axes_of_view(shape: Iterable[int], strides: Iterable[int], reduced: Iterable
 
 
 def merge_axes(axes: Iterable[Axis]) -> list[Axis]:
-    """Merge neighbouring axes that are contiguous with each other."""
+    """Merge neighboring axes that are contiguous with each other."""
     result: list[Axis] = []
     for a in axes:
         if result and result[-1].stride == a.length * a.stride:
@@ -135,14 +135,14 @@ def _plan_passes(
         this_pass.add(i)
         reach = axes[i]
     first_axes = [a._replace(is_reduced=i in this_pass) for i, a in enumerate(axes)]
-    first = plan_reduction(first_axes, offset, size, scale, device, has_centre=False)
+    first = plan_reduction(first_axes, offset, size, scale, device, has_center=False)
     if first is None:
         return None
     pitch, remaining = 1, []
     for a in reversed([a for i, a in enumerate(axes) if i not in this_pass]):
         remaining.append(a._replace(stride=pitch))
         pitch *= a.length
-    other_axes = plan_reduction(remaining[::-1], 0, size, scale, device, has_centre=False)
+    other_axes = plan_reduction(remaining[::-1], 0, size, scale, device, has_center=False)
     return None if other_axes is None else first + other_axes
 
 
@@ -160,16 +160,16 @@ def _form(kept_axes: list[Axis], reduced_axes: Axis, offset: int) -> _Form | Non
 
 
 def _steps(
-    form: _Form, size: int, scale: float, device: Device, *, has_centre: bool
+    form: _Form, size: int, scale: float, device: Device, *, has_center: bool
 ) -> tuple[ReductionStep, ...] | None:
     steps: list[ReductionStep] = []
     while True:
         if form.width > 1 or form.pitch != 1:
-            result = _reduce_columns_in_tiles(form, size, scale, device, has_centre=has_centre)
+            result = _reduce_columns_in_tiles(form, size, scale, device, has_center=has_center)
         elif form.length < FEW_TERMS:
-            result = _reduce_each(form, scale, has_centre=has_centre)
+            result = _reduce_each(form, scale, has_center=has_center)
         else:
-            result = _reduce_rows(form, scale, device, has_centre=has_centre)
+            result = _reduce_rows(form, scale, device, has_center=has_center)
         if result is None:
             return None
         step, rest = result
@@ -182,56 +182,56 @@ def _steps(
 PlannedStep = tuple[ReductionStep, _Form | None]
 
 
-def _reduce_rows(form: _Form, scale: float, device: Device, *, has_centre: bool) -> PlannedStep:
+def _reduce_rows(form: _Form, scale: float, device: Device, *, has_center: bool) -> PlannedStep:
     """Reduce rows, each split into stretches."""
     if takes_rows(form.length, form.outer, device):
         one_stretch = Split(form.length, form.length, 1)
-        packed = _pack_form(form._replace(pitch=form.outer_pitch), one_stretch, scale, about=int(has_centre))
+        packed = _pack_form(form._replace(pitch=form.outer_pitch), one_stretch, scale, about=int(has_center))
         shape = grid_of_rows(form.outer, threads_for_row(form.length, device))
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
     stretches = split_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
-    packed = _pack_form(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(has_centre))
+    packed = _pack_form(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(has_center))
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _partial_form(form, stretches.parts)
 
 
 def _reduce_columns_in_tiles(
-    form: _Form, size: int, scale: float, device: Device, *, has_centre: bool
+    form: _Form, size: int, scale: float, device: Device, *, has_center: bool
 ) -> PlannedStep | None:
     """Reduce columns, a tile of them per stretch of rows. Contiguous narrow rows are treated as one wide row."""
     rows_together = _LAID_OUT // form.width
-    if not has_centre and rows_together > 1 and form.pitch == form.width and form.length >= 4 * rows_together:
+    if not has_center and rows_together > 1 and form.pitch == form.width and form.length >= 4 * rows_together:
         count = -(-form.length // rows_together)
         width = rows_together * form.width
         tail = form.length * form.width - (count - 1) * width
         wide_form = form._replace(length=count, pitch=width, width=width)
-        step, _ = _columns(wide_form, size, scale, device, has_centre=False, tail=tail)
+        step, _ = _columns(wide_form, size, scale, device, has_center=False, tail=tail)
         return step, _partial_form(form, step.outputs // form.outer // form.width)
     if form.width < LANES:
-        if form.length <= FEW_TERMS or (form.outer * form.width >= _ALONE and form.length <= _BLOCK):
-            return _reduce_each(form, scale, has_centre=has_centre)
-        if has_centre:
+        if form.length <= FEW_TERMS or (form.outer * form.width >= _ENOUGH_REDUCTIONS and form.length <= _BLOCK):
+            return _reduce_each(form, scale, has_center=has_center)
+        if has_center:
             return None
-    return _columns(form, size, scale, device, has_centre=has_centre, tail=form.width)
+    return _columns(form, size, scale, device, has_center=has_center, tail=form.width)
 
 
-def _columns(form: _Form, size: int, scale: float, device: Device, *, has_centre: bool, tail: int) -> PlannedStep:
+def _columns(form: _Form, size: int, scale: float, device: Device, *, has_center: bool, tail: int) -> PlannedStep:
     if device.waits:
         down = split_down(form.length, form.outer * form.width, device)
-        packed = _pack_form(form, down, scale, about=form.width if has_centre else 0, tail=tail)
+        packed = _pack_form(form, down, scale, about=form.width if has_center else 0, tail=tail)
         outputs = form.outer * down.parts * form.width
         return ReductionStep("down", packed, *grid_of_threads(outputs), outputs), _partial_form(form, down.parts)
     tiles = -(-form.width * size // TILE_BYTES)
     stretches = split_columns(form.length, form.outer * tiles, device.tile_rows, device.tile_groups)
     grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)
-    packed = _pack_form(form, stretches, scale, about=form.width if has_centre else 0, tail=tail, tiles=tiles)
+    packed = _pack_form(form, stretches, scale, about=form.width if has_center else 0, tail=tail, tiles=tiles)
     step = ReductionStep("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)
     return step, _partial_form(form, stretches.parts)
 
 
-def _reduce_each(form: _Form, scale: float, *, has_centre: bool) -> PlannedStep:
-    packed = _pack_form(form, Split(form.length, form.length, 1), scale, about=int(has_centre))
+def _reduce_each(form: _Form, scale: float, *, has_center: bool) -> PlannedStep:
+    packed = _pack_form(form, Split(form.length, form.length, 1), scale, about=int(has_center))
     outputs = form.outer * form.width
     return ReductionStep("each", packed, *grid_of_threads(outputs), outputs), None
 

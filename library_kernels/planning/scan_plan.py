@@ -16,7 +16,7 @@ __all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]
 
 _PLANS = 4096
 _BLOCK = 128  # a SIMD-group takes this many at once, as in scan.metal; a stretch is a multiple
-_FEW = 512  # a SIMD-group scans this many totals at once
+_TOTALS_AT_ONCE = 512  # a SIMD-group scans this many totals at once
 _FORMAT = struct.Struct("<4q6I")
 
 
@@ -85,4 +85,4 @@ def plan_scan(
 
 def threads_of_totals(parts: int) -> int:
     """Return the threads of the threadgroup that scans a row's totals, eight per thread."""
-    return LANES if parts <= _FEW else 1024
+    return LANES if parts <= _TOTALS_AT_ONCE else 1024

@@ -185,9 +185,9 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
     axes = axes_of("logsumexp", axis, x.ndim)
     result = floating_dtype(x.dtype)
     largest = Monoid("Maximum", tag(x.dtype), "float", "float", "float")
-    centre = None if 0 in x.shape else reduce(x, axes, largest, _FLOAT)
+    center = None if 0 in x.shape else reduce(x, axes, largest, _FLOAT)
     monoid = Monoid("LogSumExp", tag(x.dtype), tag(result), "float", "float")
-    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=-math.inf, about=centre)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=-math.inf, about=center)
 
 
 @op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.ptp,),

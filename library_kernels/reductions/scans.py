@@ -157,7 +157,7 @@ def cummin(x: Array, /, axis: int | None = None) -> Array:
 def diff(
     x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
-    """Return the differences of neighbours along an axis, repeated n times.
+    """Return the differences of neighbors along an axis, repeated n times.
 
     Parameters
     ----------

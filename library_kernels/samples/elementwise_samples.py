@@ -45,7 +45,7 @@ def elementwise_samples(
 ) -> list[Sample]:
     """Return samples for an op with one operand for each of `masks`: bool if it is True, else of the dtype."""
     kinds = [np.dtype(np.bool_) if mask else as_dtype(dtype) for mask in masks]
-    every = [_few(edges(k), len(kinds)) for k in kinds]
+    every = [_thin_out(edges(k), len(kinds)) for k in kinds]
     crossed = [np.array(c, k) for c, k in zip(zip(*itertools.product(*every), strict=True), kinds, strict=True)]
     size = max(_SIZES)
     mixed = [np.concatenate([_within(rng, k, size, domain), _bits(rng, k, size)]) for k in kinds]
@@ -86,7 +86,7 @@ def _bits(rng: np.random.Generator, dtype: DType, n: int) -> Host:
     return np.frombuffer(rng.bytes(n * dtype.itemsize), dtype).copy()
 
 
-def _few(values: Host, operands: int) -> Host:
+def _thin_out(values: Host, operands: int) -> Host:
     """Return fewer edge cases if all their combinations are tried."""
     most = {1: len(values), 2: len(values), 3: 12}[operands]
     return values[:: -(-len(values) // most)]

@@ -22,8 +22,8 @@ from .array_views import reshape
 
 __all__ = ["concat", "stack"]
 
-_MOST = 2**32  # most threads along one axis of a grid
-_TOGETHER = {2, 3, 4}  # the numbers of arrays that interleave.metal joins
+_THREAD_LIMIT = 2**32  # most threads along one axis of a grid
+_INTERLEAVED_COUNTS = {2, 3, 4}  # the numbers of arrays that interleave.metal joins
 
 
 @op(
@@ -100,7 +100,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
             raise ValueError(f"stack: the shapes must be equal; got {shape} and {a.shape}.")
     axis_index = axis_of("stack", axis, len(shape) + 1)
     out = _empty_result("stack", parts, (*shape[:axis_index], len(parts), *shape[axis_index:]))
-    if axis_index == len(shape) and len(parts) in _TOGETHER and 0 < out.size < _MOST:
+    if axis_index == len(shape) and len(parts) in _INTERLEAVED_COUNTS and 0 < out.size < _THREAD_LIMIT:
         alike = [bits_of(make_contiguous(convert(a, out.dtype))) for a in parts]
         program = program_with_macros("interleave.metal", out.device, BITS=BITS[out.itemsize])
         dispatch(program[f"interleave_{len(parts)}"], *alike, bits_of(out), grid=parts[0].size)

@@ -44,7 +44,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
         The number of elements before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
         Numbers; the outermost element repeated; the array mirrored at its outermost element, or beyond it; the array
-        repeated; uninitialised memory.
+        repeated; uninitialized memory.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: the values before and after.
 
@@ -60,7 +60,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
     """
     x = as_array("pad", x)
     if mode not in _MODES:
-        raise ValueError(f"pad: there is no mode {mode!r}; there are: {', '.join(_MODES)}.")
+        raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}; got {mode!r}.")
     widths = [(operator.index(a), operator.index(b)) for a, b in _pairs("pad", pad_width, x.ndim)]
     if any(a < 0 or b < 0 for a, b in widths):
         raise ValueError(f"pad: widths must be 0 or more; got {pad_width}.")

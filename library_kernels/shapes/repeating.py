@@ -19,7 +19,7 @@ from .array_views import broadcast_to, expand_dims, reshape
 
 __all__ = ["repeat", "tile"]
 
-_MOST = 2**32  # most threads along one axis of a grid
+_THREAD_LIMIT = 2**32  # most threads along one axis of a grid
 
 
 @op(
@@ -62,7 +62,7 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
         raise ValueError(f"repeat: repeats must be 0 or more; got {times}.")
     lead, tail = x.shape[: axis_index + 1], x.shape[axis_index + 1 :]
     size = x.size * times
-    if math.prod(tail) == 1 and 0 < size < _MOST:
+    if math.prod(tail) == 1 and 0 < size < _THREAD_LIMIT:
         out = empty((*lead[:-1], lead[-1] * times, *tail), x.dtype, x.engine)
         program = program_with_macros("repeat.metal", x.device, BITS=BITS[x.itemsize])
         dispatch(program.repeat, bits_of(make_contiguous(x)), bits_of(out), times, grid=size)

@@ -45,7 +45,7 @@ _row = functools.partial(
 )  # fmt: skip
 
 
-def _axis_restored(x: Array, axis: int) -> Array:
+def _restore_axis(x: Array, axis: int) -> Array:
     return x if axis == x.ndim - 1 else contiguous_copy(x.viewed(np.moveaxis(x.host, -1, axis)))
 
 
@@ -75,7 +75,7 @@ def sort(  # `stable` is the array API's
     A radix sort: its time depends on the number of elements and on the bits of the dtype, not on their order.
     """
     rows, axis = _axis_last("sort", x, axis)
-    return _axis_restored(sort_rows(rows, descending=descending).keys, axis)
+    return _restore_axis(sort_rows(rows, descending=descending).keys, axis)
 
 
 @_row(reference=_argsort_reference, numpy=(np.argsort,))
@@ -101,4 +101,4 @@ def argsort(  # `stable` is the array API's
     """
     rows, axis = _axis_last("argsort", x, axis)
     sorted_keys = sort_rows(rows, indexed=True, descending=descending).indices
-    return _axis_restored(convert(cast("Array", sorted_keys), np.dtype(np.int64)), axis)
+    return _restore_axis(convert(cast("Array", sorted_keys), np.dtype(np.int64)), axis)

@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...program import Program
 from ..launching.bits import as_bits, order_of, width
-from ..launching.compaction import KeptCounts, count_kept, places_of, values_of
+from ..launching.compaction import Compaction, count_kept, kept_positions, kept_values
 from ..launching.copying import as_array, convert, make_contiguous
 from ..launching.gather import gather
 from ..launching.launcher import dispatch
@@ -28,7 +28,7 @@ __all__ = [
 _KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "radix.h", "order.h")
 _VALUES = ("search.metal", "thin_serial.metal", *_KERNELS[1:])
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
-_LITTLE, _MOST = 1 << 17, 1 << 31  # between these lengths, dropping duplicates before the sort may pay off
+_SHORTEST, _LONGEST = 1 << 17, 1 << 31  # between these lengths, dropping duplicates before the sort may pay off
 _SAMPLES, _SAMPLE = 16, 4096  # tiles sampled for an estimate, and elements per tile
 _TILE = 1 << 18
 
@@ -62,16 +62,15 @@ class _Runs(NamedTuple):
     values: Array
     starts: Array
     order: Array  # None unless requested
-    kept_counts: KeptCounts
-    rule: str
+    compaction: Compaction  # that found the starts
     shape: tuple[int, ...]
 
     def counts(self) -> Array:
         """Return the length of each run."""
-        n, m = self.kept_counts.bits.size, self.starts.size
+        n, m = self.compaction.bits.size, self.starts.size
         out = empty((m,), _INT64, self.starts.engine)
         if m:
-            dispatch(self.kept_counts.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
+            dispatch(self.compaction.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
         return out
 
     def indices(self) -> Array:
@@ -82,8 +81,8 @@ class _Runs(NamedTuple):
         """Return the index of each element's run."""
         out = empty(self.shape, _INT64, self.starts.engine)
         if out.size:
-            name = f"keep_inverse_{self.rule}_{width(self.kept_counts.bits.dtype)}"
-            self.kept_counts.start(name, self.kept_counts.bits, self.kept_counts.offsets, self.order, out)
+            name = f"keep_inverse_{self.compaction.test}_{width(self.compaction.bits.dtype)}"
+            self.compaction.start(name, self.order, out)
         return out
 
 
@@ -91,10 +90,10 @@ def _runs(caller: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Ru
     x = as_array(caller, x)
     sorted_keys = sort_rows(make_contiguous(x).reshape(-1), indexed=indexed)
     rule = "starts" if equal_nan else "distinct"
-    counts = count_kept(caller, sorted_keys.keys, rule)
-    starts = places_of(counts, rule)
+    compaction = count_kept(caller, sorted_keys.keys, rule)
+    starts = kept_positions(compaction)
     return _Runs(
-        gather(caller, sorted_keys.keys, starts, 0), starts, cast("Array", sorted_keys.indices), counts, rule, x.shape,
+        gather(caller, sorted_keys.keys, starts, 0), starts, cast("Array", sorted_keys.indices), compaction, x.shape,
     )  # fmt: skip
 
 
@@ -102,12 +101,12 @@ def _values(caller: str, x: Any, *, equal_nan: bool = False) -> Array:
     flat = make_contiguous(as_array(caller, x)).reshape(-1)
     keys = sort_rows(_drop_duplicates(flat)).keys
     rule = "starts" if equal_nan else "distinct"
-    return values_of(count_kept(caller, keys, rule), rule, keys)
+    return kept_values(count_kept(caller, keys, rule), keys)
 
 
 def _drop_duplicates(x: Array) -> Array:
     """Drop most duplicates of a row before it is sorted, if there are many and this is fast."""
-    if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
+    if not x.engine.caps.serial or not _SHORTEST <= x.size < _LONGEST:
         return x
     sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}
     counts = _thin_tiles(x, sample, _SAMPLES)[1].read()[:_SAMPLES].sum()

@@ -32,7 +32,7 @@ _FILE = ("reduce.metal",)
 _SPREADS = ("reduce.metal", "spread.metal")
 _TOLD = struct.Struct("<Q4If4x")  # as in spread.metal
 _THREADS = 256  # threads in a threadgroup of spread.metal
-_HELD = (4, 16)  # elements per thread
+_ELEMENTS_PER_THREAD = (4, 16)  # elements per thread
 _CHUNK = 12  # bytes of a chunk's record
 _SPREAD = {"float32": 10.0, "float16": 0.6, "bfloat16": 0.52}
 
@@ -112,7 +112,7 @@ def _launches(
     functor: str, dtype: DType, rows: int, count: int, divisor: float, offset: int, device: str
 ) -> tuple[Launch, Launch | None, int]:
     """Return the kernel that reduces chunks, the one that combines them, and the number of chunks of all rows."""
-    values_held = next((n for n in _HELD if n * _THREADS >= count), _HELD[-1])
+    values_held = next((n for n in _ELEMENTS_PER_THREAD if n * _THREADS >= count), _ELEMENTS_PER_THREAD[-1])
     chunk = values_held * _THREADS
     chunks = -(-count // chunk)
     template, root = tag(dtype), str(functor == "Deviation").lower()

@@ -95,7 +95,7 @@ def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: 
     x = as_array(caller, x)
     shares = np.asarray(q.read() if isinstance(q, Array) else q, np.float64)
     if method not in _METHODS:
-        raise ValueError(f"{caller}: there is no method {method!r}; there are: {', '.join(_METHODS)}.")
+        raise ValueError(f"{caller}: method must be one of {', '.join(_METHODS)}; got {method!r}.")
     if not ((shares >= 0) & (shares <= 1)).all():
         top, fractions = (100, shares * 100) if caller.endswith("percentile") else (1, shares)
         raise ValueError(f"{caller}: must be between 0 and {top}; got {fractions.tolist()}.")

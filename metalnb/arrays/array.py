@@ -54,7 +54,7 @@ class Array(Operators, Methods, Protocols):
 
 
 def empty(shape: Shape, dtype: np.dtype[Any], engine: Engine | None = None) -> Array:
-    """Return an uninitialised array, for a kernel to fill."""
+    """Return an uninitialized array, for a kernel to fill."""
     return Array(allocate(math.prod(shape) * dtype.itemsize, engine), dtype, shape, None, 0)
 
 

@@ -49,7 +49,7 @@ class Core:
         self.strides = whole_strides if strides is None else strides
         self.contiguous = strides is None or _is_whole(shape, strides, whole_strides)
 
-    def formed(self) -> ArrayForm:
+    def shared_form(self) -> ArrayForm:
         """Return its form: the same object for arrays that differ only in their elements."""
         if self.form is None:
             self.form = form_of(self.dtype, self.shape, self.strides, self.offset, self.block.engine)

@@ -23,8 +23,8 @@ __all__ = [
 ]  # fmt: skip
 
 _NEVER: Any = object()  # in place of the dispatch after which a window was filled
-_LEAST = 256
-_KEPT = 1 << 30  # keep at most this many bytes of free blocks for later arrays
+_SMALLEST_BLOCK = 256
+_MOST_FREE_BYTES = 1 << 30  # keep at most this many bytes of free blocks for later arrays
 
 
 class MemoryInfo(NamedTuple):
@@ -190,7 +190,7 @@ class Pool:
         return self._allocated - self.used
 
     def give(self, nbytes: int) -> Block:
-        """Return a block of at least `nbytes`, uninitialised.
+        """Return a block of at least `nbytes`, uninitialized.
 
         Raises
         ------
@@ -232,7 +232,7 @@ class Pool:
             ticket = _FormerUse(ticket)
         with self._lock:
             in_use = self.used = self.used - size
-            if self._allocated - in_use > _KEPT:
+            if self._allocated - in_use > _MOST_FREE_BYTES:
                 self._allocated -= size
             else:
                 self._free[size].append((block.memory, block.host, ticket, block.bound))
@@ -250,8 +250,8 @@ _pools: dict[Engine, Pool] = {}
 @functools.lru_cache(4096)
 def round_size(nbytes: int) -> int:
     """Round a size up to a quarter of its power of two, so that similar sizes share blocks."""
-    if nbytes <= _LEAST:
-        return _LEAST
+    if nbytes <= _SMALLEST_BLOCK:
+        return _SMALLEST_BLOCK
     step = max(1 << ((nbytes - 1).bit_length() - 3), 64)
     return -(-nbytes // step) * step
 

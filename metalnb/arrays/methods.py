@@ -36,7 +36,7 @@ class Methods(OpMethods):
         return zeros
 
     def round(self, decimals: int = 0, *, out: Self | None = None) -> Self:
-        """Return it rounded to decimals, as NumPy's method does: halves go to the even neighbour.
+        """Return it rounded to decimals, as NumPy's method does: halves go to the even neighbor.
 
         With decimals it is scaled by a power of ten, rounded and scaled back, in its own dtype.
 

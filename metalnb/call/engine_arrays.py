@@ -24,7 +24,7 @@ class Resident(Protocol):
         """The engine of its memory."""
         ...
 
-    def formed(self) -> Any:
+    def shared_form(self) -> Any:
         """Return an object that is the same for arrays that differ only in their elements."""
         ...
 

@@ -12,7 +12,7 @@ from metalnb.engine.base import Grid
 from metalnb.errors import ArgumentError, LaunchError, MetalnbWarning
 from metalnb.msl.signature import Signature
 
-from .binding import Slot
+from .argument_binding import Slot
 
 __all__ = [
     "MAX_THREADS", "Shape", "check_grid", "check_places", "check_shape", "check_threadgroup", "default_threadgroup",

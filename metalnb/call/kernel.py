@@ -20,7 +20,7 @@ from metalnb.errors import KernelFault, MetalnbError
 from metalnb.msl.signature import Reflection
 
 from . import tuned_threadgroups as tuned
-from .binding import Binder, Memory
+from .argument_binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
 from .grids import MAX_THREADS, check_places, check_threadgroup, grid_of_call, grid_of_groups
 from .kernel_card import declares_memory, docstring_of, make_card

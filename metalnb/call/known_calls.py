@@ -10,12 +10,12 @@ import numpy as np
 
 from metalnb.engine.base import Grid
 
-from .binding import Slot
+from .argument_binding import Slot
 from .engine_arrays import Resident, is_resident
 
 __all__ = ["KnownCalls"]
 
-_MOST = 1024
+_CALLS_KEPT = 1024
 _SIZES = ("grid", "threadgroup")
 _NUMBERS = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
@@ -113,7 +113,7 @@ class KnownCalls:
                 return  # packed as a value, or with a possible warning: see `grid_of_call`
             elif type(value) is not np.ndarray:
                 residents.append(place)
-        if len(self._calls) >= _MOST:
+        if len(self._calls) >= _CALLS_KEPT:
             self._calls.clear()
         waits = len(numbers) + len(residents) < len(args)
         self._calls[form] = _KnownCall(grid, threadgroup, tuple(numbers), tuple(residents), waits)
@@ -140,7 +140,7 @@ def _form(args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...] 
         elif kind in _NUMBERS:
             form.append(kind)
         elif is_resident(a):
-            form.append(a.formed())
+            form.append(a.shared_form())
         else:
             return None
     return tuple(form)

@@ -10,7 +10,7 @@ import numpy as np
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Signature
 
-from .binding import Memory, Slot
+from .argument_binding import Memory, Slot
 from .engine_arrays import Resident
 from .grids import Shape, check_shape
 
@@ -48,21 +48,21 @@ def make_outputs(
             name = slot.param.name
             left_out.append(name)
             output_shape = check_shape(slot.kernel, name, shapes[name]) if name in shapes else shape
-            neighbour = None if slot.dtype.names else next(iter(engine_arrays), None)
-            output, buffers[i] = _make(slot, output_shape, neighbour)
+            neighbor = None if slot.dtype.names else next(iter(engine_arrays), None)
+            output, buffers[i] = _make(slot, output_shape, neighbor)
             outputs.append(output)
     refuse_shapes(slots, shapes, left_out)
     return outputs
 
 
-def _make(slot: Slot, shape: Shape, neighbour: Resident | None) -> tuple[Any, Memory]:
+def _make(slot: Slot, shape: Shape, neighbor: Resident | None) -> tuple[Any, Memory]:
     """Allocate one output, on another array's engine or in NumPy's memory; return it and its memory."""
     full_shape = slot.output_shape(shape)
     try:
-        if neighbour is None:
+        if neighbor is None:
             array = np.zeros(full_shape, slot.dtype)
             return array, array
-        resident = neighbour.__metal_zeros__(full_shape, slot.dtype)
+        resident = neighbor.__metal_zeros__(full_shape, slot.dtype)
     except (ValueError, MemoryError) as error:
         message = f"{slot.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
         raise ArgumentError(message) from None

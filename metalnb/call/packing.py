@@ -13,7 +13,7 @@ from metalnb.dtypes import Layout, is_masked, layout_of, numpy_dtype
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Constant, Reflection, Struct, Type
 
-from .argument_buffers import address
+from .struct_pointers import address
 
 __all__ = ["check_constant", "describe", "pack", "scalar", "struct_dtype", "type_dtype"]
 
@@ -60,7 +60,7 @@ def check_constant(constant: Constant, value: Any) -> Any:
 
 
 # The largest finite value of each floating type, and the smallest that rounds to infinity.
-_LARGEST = {
+_LARGEST_VALUES = {
     "half": ("65504", 65520.0),
     "bfloat": ("3.3895314e+38", float.fromhex("0x1.ffp127")),
     "float": ("3.4028235e+38", float.fromhex("0x1.ffffffp127")),
@@ -93,7 +93,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
         return np.array(bool(value))
     if dtype.kind in "iu":
         return _integer(dtype, value, label)
-    largest, overflow = _LARGEST[kind]
+    largest, overflow = _LARGEST_VALUES[kind]
     number = value if isinstance(value, int) else float(value)
     if abs(number) >= overflow and number not in (math.inf, -math.inf):
         message = f"{label}, which holds -{largest} to {largest}; got {_short_repr(value)}."

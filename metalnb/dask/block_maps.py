@@ -1,4 +1,4 @@
-"""`map_blocks` and `map_overlap`: a kernel on each block of Dask arrays, alone or with its neighbours' edges."""
+"""`map_blocks` and `map_overlap`: a kernel on each block of Dask arrays, alone or with its neighbors' edges."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) 
 def map_overlap(
     kernel: Kernel, *args: Any, depth: Any = 1, boundary: Any = "nearest", **keywords: Any,
 ) -> da.Array:  # fmt: skip
-    """Run a kernel on each block together with its neighbours' edges: stencils and filters.
+    """Run a kernel on each block together with its neighbors' edges: stencils and filters.
 
     The kernel gets blocks that are ``depth`` larger on each side and computes all of each; the margins are cut off
     afterwards. So its treatment of an array's border has no effect, except at the border of the entire array;

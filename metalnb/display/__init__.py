@@ -1,8 +1,8 @@
 """Render records for a notebook: as text, and as HTML with the same content, in one frame.
 
 Input: records and texts. Output: text, HTML and MIME bundles. Nothing here computes, measures or depends on an engine.
-The HTML is readable by its structure alone (GitHub removes styles), takes JupyterLab's own colours where they exist,
-and elsewhere mixes its greys from the text's colour, so that it suits a light page and a dark one.
+The HTML is readable by its structure alone (GitHub removes styles), takes JupyterLab's own colors where they exist,
+and elsewhere mixes its grays from the text's color, so that it suits a light page and a dark one.
 """
 
 from __future__ import annotations

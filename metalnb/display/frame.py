@@ -1,4 +1,4 @@
-"""The frame around all of metalnb's HTML: its styles, its greys, and the lines at a card's foot."""
+"""The frame around all of metalnb's HTML: its styles, its grays, and the lines at a card's foot."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def framed(body: str, css: str = "") -> str:
 
 
 def _token(name: str, theirs: str, ours: str) -> str:
-    """Return a CSS rule: the colour of JupyterLab's editor, else one mixed from the text's, readable on any page."""
+    """Return a CSS rule: the color of JupyterLab's editor, else one mixed from the text's, readable on any page."""
     mixed = f"color-mix(in srgb,{ours} 60%,currentColor)"
     return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{mixed})}}"
 
 
 def mix(percent: int) -> str:
-    """Return a grey that suits any page: a share of the text's own colour."""
+    """Return a gray that suits any page: a share of the text's own color."""
     return f"color-mix(in srgb,currentColor {percent}%,transparent)"
 
 

@@ -19,7 +19,7 @@ _LEFT = 'style="text-align:left"'
 
 # A shorter cell does not wrap, so that in a narrow table the longer ones do. Nor does a shorter word; a longer one may
 # wrap after an underscore or a dot, before a capital, and at a bracket.
-_SHORT = 20
+_SHORT_CELL = 20
 _WORD = re.compile(r"\S{16,}")
 _PLACE = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\()(?=\")|(?<=\w)(?=\(\d)")
 
@@ -81,7 +81,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozens
     """Return an HTML table; ``code`` has the indices of the columns of code."""
     def cell(i: int, text: str) -> str:
         content = wrapping(text)
-        css_class = ' class="metalnb-long"' if len(text) > _SHORT or "<wbr/>" in content else ""
+        css_class = ' class="metalnb-long"' if len(text) > _SHORT_CELL or "<wbr/>" in content else ""
         return f"<td{css_class} {_LEFT}>{f'<code>{content}</code>' if i in code and text else content}</td>"
 
     top = "".join(f"<th {_LEFT}>{escape(h)}</th>" for h in head)

@@ -1,7 +1,7 @@
 """Pictures for notebooks, from plain numbers: a transparent PNG with a description in words.
 
 There is one module per picture: the rounds of a tree, which thread reads what and when, how fast each version of a
-kernel was. ``canvas`` has the shared parts: the record of a picture, boxes in rows, and colours that suit a light and a
+kernel was. ``canvas`` has the shared parts: the record of a picture, boxes in rows, and colors that suit a light and a
 dark page. Nothing is run or measured here.
 """
 

@@ -1,4 +1,4 @@
-"""Shared by the pictures: their record, the colours, and boxes in rows."""
+"""Shared by the pictures: their record, the colors, and boxes in rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from ..errors import ArgumentError
 
-__all__ = ["COLOURS", "INCHES", "INK", "Picture", "cells", "check_places", "colour", "png", "sheet"]
+__all__ = ["COLORS", "INCHES", "INK", "Picture", "cells", "check_places", "color", "png", "sheet"]
 
-INK = "#808488"  # a grey between the text colours of a light and a dark page
-COLOURS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
+INK = "#808488"  # a gray between the text colors of a light and a dark page
+COLORS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
 INCHES = 0.36  # size of a cell
 _CELL = 0.82  # fraction of its space that a cell fills
 _DPI = 110
-_MOST = 64  # cells in a row that can still be distinguished
+_MAX_CELLS = 64  # cells in a row that can still be distinguished
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,16 @@ class Picture:
 
 def check_places(caller: str, size: int, places: Sequence[int]) -> None:
     """Reject, for the function `caller`, an array that is too long to draw, and places outside it."""
-    if not 1 <= size <= _MOST:
-        raise ArgumentError(f"{caller}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
+    if not 1 <= size <= _MAX_CELLS:
+        message = f"{caller}: draws 1 to {_MAX_CELLS} elements; got {size}. Draw fewer: the pattern is the same."
+        raise ArgumentError(message)
     if wrong := [place for place in places if not 0 <= place < size]:
         raise ArgumentError(f"{caller}: element {wrong[0]} is outside the array of {size}.")
 
 
-def colour(number: int) -> str:
-    """Return the colour of a thread, or of anything else with a number."""
-    return COLOURS[number % len(COLOURS)]
+def color(number: int) -> str:
+    """Return the color of a thread, or of anything else with a number."""
+    return COLORS[number % len(COLORS)]
 
 
 def sheet(rows: list[str], columns: int, pitch: float) -> tuple[Any, Any]:
@@ -68,15 +69,15 @@ def sheet(rows: list[str], columns: int, pitch: float) -> tuple[Any, Any]:
     return figure, axes
 
 
-def cells(axes: Any, colours: Any, labels: Any, pitch: float) -> None:
-    """Draw a box for each element of each row; one without a colour is empty."""
+def cells(axes: Any, colors: Any, labels: Any, pitch: float) -> None:
+    """Draw a box for each element of each row; one without a color is empty."""
     from matplotlib.patches import FancyBboxPatch
 
-    for (row, column), colour in np.ndenumerate(colours):
+    for (row, column), color in np.ndenumerate(colors):
         corner = (column - _CELL / 2 + 0.08, pitch * row - _CELL / 2 + 0.08)
         box = FancyBboxPatch(
             corner, _CELL - 0.16, _CELL - 0.16, boxstyle="round,pad=0.08,rounding_size=0.12",
-            facecolor=colour or "none", edgecolor=colour or INK, linewidth=0.8, alpha=1 if colour else 0.45,
+            facecolor=color or "none", edgecolor=color or INK, linewidth=0.8, alpha=1 if color else 0.45,
         )  # fmt: skip
         axes.add_patch(box)
         axes.text(

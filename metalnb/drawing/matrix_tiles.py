@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ArgumentError
-from .canvas import COLOURS, INK, Picture, png
+from .canvas import COLORS, INK, Picture, png
 
 __all__ = ["tiles"]
 
 _CELL = 0.17  # inches of an element
 _GAP = 1.6  # elements between two matrices
-_MOST = 32
+_MOST_CELLS = 32
 
 
 def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0), step: int = 0) -> Picture:
@@ -47,9 +47,9 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     """
     rows, columns, depth = tile
     top, left_column, first = at[0] * rows, at[1] * columns, step * depth
-    if not 1 <= size <= _MOST:
+    if not 1 <= size <= _MOST_CELLS:
         raise ArgumentError(
-            f"tiles: draws matrices of 1 to {_MOST} rows; got {size}. Draw fewer: the pattern is the same."
+            f"tiles: draws matrices of 1 to {_MOST_CELLS} rows; got {size}. Draw fewer: the pattern is the same."
         )
     ends = (top + rows, left_column + columns, first + depth)
     if min(tile) < 1 or min(top, left_column, first) < 0 or max(ends) > size:
@@ -58,11 +58,11 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     shift = size + _GAP
     for name, x, y in (("A", 0, shift), ("B", shift, 0), ("C", shift, shift)):
         _matrix(axes, name, x, y, size)
-    _part(axes, 0, shift + top, size, rows, COLOURS[4], 0.25)
-    _part(axes, shift + left_column, 0, columns, size, COLOURS[0], 0.25)
-    _part(axes, first, shift + top, depth, rows, COLOURS[4], 1)
-    _part(axes, shift + left_column, first, columns, depth, COLOURS[0], 1)
-    _part(axes, shift + left_column, shift + top, columns, rows, COLOURS[3], 1)
+    _part(axes, 0, shift + top, size, rows, COLORS[4], 0.25)
+    _part(axes, shift + left_column, 0, columns, size, COLORS[0], 0.25)
+    _part(axes, first, shift + top, depth, rows, COLORS[4], 1)
+    _part(axes, shift + left_column, first, columns, depth, COLORS[0], 1)
+    _part(axes, shift + left_column, shift + top, columns, rows, COLORS[3], 1)
     row_span, column_span, depth_span = _span(top, rows), _span(left_column, columns), _span(first, depth)
     operands = f"rows {row_span}, columns {depth_span} of A and rows {depth_span}, columns {column_span} of B"
     text = f"makes rows {row_span}, columns {column_span} of C\nstep {step + 1} of {size // depth} holds {operands}"
@@ -93,7 +93,7 @@ def _matrix(axes: Any, name: str, x: float, y: float, size: int) -> None:
     axes.text(x - 0.9, y + 0.5, name, color=INK, ha="center", va="center", fontsize=11, weight="bold")
 
 
-def _part(axes: Any, x: float, y: float, width: float, height: float, colour: str, alpha: float) -> None:
+def _part(axes: Any, x: float, y: float, width: float, height: float, color: str, alpha: float) -> None:
     from matplotlib.patches import Rectangle
 
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, alpha=alpha, linewidth=0))
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=color, alpha=alpha, linewidth=0))

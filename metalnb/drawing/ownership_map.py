@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ArgumentError
-from .canvas import Picture, cells, check_places, colour, png, sheet
+from .canvas import Picture, cells, check_places, color, png, sheet
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -45,10 +45,10 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
         raise ArgumentError(f"plane: owners are whole numbers of shape (R, C); got {table.dtype}, shape {table.shape}.")
     check_places("plane", table.shape[1], [])
     labels = np.where(table < 0, "", table.astype(str)).astype(object)
-    colours = np.array([[colour(owner) if owner >= 0 else "" for owner in row] for row in table.tolist()], object)
+    colors = np.array([[color(owner) if owner >= 0 else "" for owner in row] for row in table.tolist()], object)
     names = [f"row {r}" for r in range(len(table))]
     figure, axes = sheet(names, table.shape[1], pitch=1)
-    cells(axes, colours, labels, pitch=1)
+    cells(axes, colors, labels, pitch=1)
     rows = zip(names, labels, strict=True)
     lines = [f"{name}: {word}s {' '.join(label or '–' for label in row)}" for name, row in rows]
     return Picture(png(figure), "\n".join(lines))

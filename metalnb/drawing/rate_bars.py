@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 
 from ..errors import ArgumentError
 from ..timing.units import percent, rate
-from .canvas import COLOURS, INCHES, INK, Picture, png
+from .canvas import COLORS, INCHES, INK, Picture, png
 
 __all__ = ["ladder"]
 
@@ -51,7 +51,7 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     figure = Figure(figsize=(8.2, 0.5 + INCHES * len(rates)), layout="constrained")
     axes = figure.subplots()
     for place, (name, value) in enumerate(rates.items()):
-        axes.barh(place, value - left_end, left=left_end, height=0.62, color=COLOURS[3 if name == highlighted else 4])
+        axes.barh(place, value - left_end, left=left_end, height=0.62, color=COLORS[3 if name == highlighted else 4])
         axes.text(right_end, place, labels[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
     axes.axvline(limit, color=INK, linestyle="--", linewidth=1)
     axes.set(xscale="log", xlim=(left_end, right_end * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))

@@ -9,15 +9,15 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..timing.units import rate, seconds
-from .canvas import COLOURS, INK, Picture, png
+from .canvas import COLORS, INK, Picture, png
 
 __all__ = ["curves"]
 
 _LABELS = 12  # this many labels fit below the axis
 _SIZE = (8.2, 3.5)  # inches
 _UNITS = ("B", "KiB", "MiB", "GiB")
-_WHOLE = 1000  # from here, numbers have no decimals
-_FEW = 2.5  # with fewer powers of ten, there are grid lines between them, too
+_NO_DECIMALS_FROM = 1000  # from here, numbers have no decimals
+_FEW_DECADES = 2.5  # with fewer powers of ten, there are grid lines between them, too
 
 
 def curves(
@@ -85,7 +85,7 @@ def curves(
     return Picture(png(figure), "\n".join(_describe_curves(lines, roofs, mark_places, unit, sizes=sizes)))
 
 
-_SHADES = (COLOURS[4], COLOURS[3], COLOURS[0], COLOURS[2], COLOURS[1])
+_SHADES = (COLORS[4], COLORS[3], COLORS[0], COLORS[2], COLORS[1])
 _DASHES = ("--", ":", "-.")
 
 
@@ -110,7 +110,7 @@ def _grid(figures: list[float]) -> Any:
     """Place the grid lines at the powers of ten; if there are few, at 2 and 5 times them too."""
     from matplotlib.ticker import LogLocator
 
-    is_narrow = math.log10(max(figures) / min(figures)) < _FEW
+    is_narrow = math.log10(max(figures) / min(figures)) < _FEW_DECADES
     return LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,))
 
 
@@ -133,4 +133,4 @@ def _place(value: float, *, sizes: bool) -> str:
     if sizes:
         power = min(int(math.log2(value)) // 10, len(_UNITS) - 1)
         return f"{value / 1024**power:,.4g} {_UNITS[power]}"
-    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= _NO_DECIMALS_FROM else f"{value:.3g}"

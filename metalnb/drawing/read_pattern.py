@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .canvas import Picture, cells, check_places, colour, png, sheet
+from .canvas import Picture, cells, check_places, color, png, sheet
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ __all__ = ["reads"]
 
 
 def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", loop: str = "") -> Picture:
-    """Draw which element of an array each thread reads in each step: one row per step, one colour per thread.
+    """Draw which element of an array each thread reads in each step: one row per step, one color per thread.
 
     Parameters
     ----------
@@ -54,14 +54,14 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
     threads, steps = table.shape
     count = int(table.max()) + 1 if size is None else size
     check_places("reads", count, table.ravel().tolist())
-    colours = np.full((steps, count), "", dtype=object)
+    colors = np.full((steps, count), "", dtype=object)
     labels = np.full((steps, count), "", dtype=object)
     for step, row in enumerate(table.T):
-        colours[step, row] = [colour(t) for t in range(threads)]
+        colors[step, row] = [color(t) for t in range(threads)]
         labels[step, row] = [str(t) for t in range(threads)]
     names = [f"{loop} = {s}" if loop else f"step {s + 1}" for s in range(steps)]
     figure, axes = sheet(names, count, pitch=1)
-    cells(axes, colours, labels, pitch=1)
+    cells(axes, colors, labels, pitch=1)
     thread_names = f"{word}s 0 to {threads - 1}"
     lines = [f"{name}: {thread_names} read elements {_words(row)}" for name, row in zip(names, table.T, strict=True)]
     return Picture(png(figure), "\n".join(lines))

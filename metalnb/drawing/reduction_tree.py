@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .canvas import INK, Picture, cells, check_places, colour, png, sheet
+from .canvas import INK, Picture, cells, check_places, color, png, sheet
 
 __all__ = ["tree"]
 
@@ -21,7 +21,7 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     rounds : iterable of iterables of (int, int)
         For each round the pairs (t, s): thread t adds element s to element t.
     simd : int, optional
-        Threads per SIMD-group, which share a colour; a small number keeps the picture small.
+        Threads per SIMD-group, which share a color; a small number keeps the picture small.
 
     Returns
     -------
@@ -41,11 +41,11 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     round_pairs = [list(pairs) for pairs in rounds]
     check_places("tree", size, [place for pairs in round_pairs for pair in pairs for place in pair])
     groups = -(-size // simd)
-    text, colours = [], np.full((len(round_pairs) + 1, size), "", dtype=object)
-    colours[0] = [colour(t // simd) for t in range(size)]
+    text, colors = [], np.full((len(round_pairs) + 1, size), "", dtype=object)
+    colors[0] = [color(t // simd) for t in range(size)]
     for number, pairs in enumerate(round_pairs, 1):
         threads = sorted(t for t, _ in pairs)
-        colours[number, threads] = [colour(t // simd) for t in threads]
+        colors[number, threads] = [color(t // simd) for t in threads]
         awake = len({t // simd for t in threads})
         text.append(f"round {number}: threads {' '.join(map(str, threads))} work, in {awake} of {groups} SIMD-groups")
     figure, axes = sheet(["before", *(f"round {n}" for n in range(1, len(round_pairs) + 1))], size, pitch=1.6)
@@ -53,6 +53,6 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
         for target, source in pairs:
             for place in (target, source):
                 axes.plot((place, target), (1.6 * row + 0.42, 1.6 * (row + 1) - 0.42), color=INK, linewidth=1)
-    labels = np.where(colours != "", np.arange(size).astype(str), "")
-    cells(axes, colours, labels, pitch=1.6)
+    labels = np.where(colors != "", np.arange(size).astype(str), "")
+    cells(axes, colors, labels, pitch=1.6)
     return Picture(png(figure), "\n".join(text))

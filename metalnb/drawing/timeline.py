@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..errors import ArgumentError
-from .canvas import INK, Picture, colour, png
+from .canvas import INK, Picture, color, png
 
 __all__ = ["timeline"]
 
-_WIDE, _HIGH = 1.55, 0.42  # inches per moment, and per row
+_MOMENT_WIDTH, _ROW_HEIGHT = 1.55, 0.42  # inches per moment, and per row
 
 
 def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) -> Picture:
@@ -46,7 +46,7 @@ def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = (
         raise ArgumentError(f"timeline: a barrier is between two of the {count} moments; got {wrong[0]}.")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDE * (count + 0.8), _HIGH * len(rows)))
+    figure = Figure(figsize=(_MOMENT_WIDTH * (count + 0.8), _ROW_HEIGHT * len(rows)))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(-0.8, count), ylim=(len(rows), 0))
     axes.axis("off")
@@ -57,7 +57,7 @@ def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = (
         for moment, text in enumerate(moments):
             words += ["barrier"] * (moment in barriers) + [text or "-"]
             if text:
-                axes.barh(row + 0.5, 0.94, left=moment + 0.03, height=0.78, color=colour(row))
+                axes.barh(row + 0.5, 0.94, left=moment + 0.03, height=0.78, color=color(row))
                 axes.text(moment + 0.5, row + 0.5, text, color="white", ha="center", va="center", fontsize=9)
         lines.append(f"{name}: {', '.join(words)}")
     for moment in barriers:

@@ -2,7 +2,7 @@
 """Linear algebra by the array API's extension: ``mnb.linalg.solve(a, b)``.
 
 Input: matrices, or stacks of them, of any layout. Output: arrays on the same engine. Products and norms are ops of
-the kernel library (``matrix_norms``). Factorisations use LAPACK on the host (``factorizations``), which reads the array
+the kernel library (``matrix_norms``). Factorizations use LAPACK on the host (``factorizations``), which reads the array
 in place if the engine's memory is the host's, and otherwise a copy. NumPy's LAPACK is used, which takes stacks and
 float32; only `lu` needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
 rounded once; integers are converted to float32.
@@ -110,7 +110,7 @@ def inv(x: _ArrayLike, /) -> Array:
     """
 
 def lstsq(x1: _ArrayLike, x2: _ArrayLike, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:
-    """Return the X that minimises |x1 X - x2|, the squared residuals, and x1's rank and singular values.
+    """Return the X that minimizes |x1 X - x2|, the squared residuals, and x1's rank and singular values.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Factorisations and solvers based on them: LAPACK in host memory."""
+"""Factorizations and solvers based on them: LAPACK in host memory."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 
 def lstsq(x1: Array, x2: Array, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:
-    """Return the X that minimises |x1 X - x2|, the squared residuals, and x1's rank and singular values.
+    """Return the X that minimizes |x1 X - x2|, the squared residuals, and x1's rank and singular values.
 
     Parameters
     ----------

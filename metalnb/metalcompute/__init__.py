@@ -11,7 +11,7 @@ metalcompute's source are cited as ``metalcompute.c`` and ``metalcompute.swift``
   is a new buffer of that many zero bytes, not a scalar.
 - A call returns at once; deleting the handle waits. A handle without references is deleted at once, so the call waits.
 
-Where this module differs, because Metal leaves the behaviour undefined:
+Where this module differs, because Metal leaves the behavior undefined:
 
 - Each buffer is followed by `memory.PADDING` spare bytes, where the threads above the count read zeros and write
   harmlessly. On a GPU they hit the rest of the last page, or are dropped.

@@ -24,7 +24,7 @@ __all__ = ["Library", "PipelineFunction", "engine"]
 
 _MSL = (2, 3)  # metalcompute.swift, mc_sw_kern_open: languageVersion = .version2_3
 _SIMD = 32  # threadExecutionWidth of every Apple GPU
-_MOST = 1024  # maxTotalThreadsPerThreadgroup of a kernel that requests no other
+_MOST_THREADS = 1024  # maxTotalThreadsPerThreadgroup of a kernel that requests no other
 
 
 def engine() -> Any:
@@ -71,7 +71,7 @@ class Library:
         constants = self.reflection.constants
         unit = Unit(signature, self.cell, undefined=constants, version=_MSL, checked=CHECKED)
         uses = words(self.cell)
-        return PipelineFunction(unit, is_specialised=not any(uses.count(c.name) > 1 for c in constants))
+        return PipelineFunction(unit, is_specialized=not any(uses.count(c.name) > 1 for c in constants))
 
 
 def _front_end(source: str) -> tuple[Cell, Reflection]:
@@ -114,15 +114,15 @@ class PipelineFunction:
     Parameters
     ----------
     unit : Unit
-    is_specialised : bool
+    is_specialized : bool
         False if it needs function constants, which metalcompute cannot set.
     """
 
-    def __init__(self, unit: Unit, *, is_specialised: bool) -> None:
+    def __init__(self, unit: Unit, *, is_specialized: bool) -> None:
         self.unit = unit
-        self.is_specialised = is_specialised
+        self.is_specialized = is_specialized
         self._engine = engine()
-        if is_specialised:
+        if is_specialized:
             try:
                 self._binary = compiled(self._engine, unit)
             except CompileError as failure:
@@ -136,11 +136,11 @@ class PipelineFunction:
         error
         """
         signature = self.unit.signature
-        if not self.is_specialised or self._binary.threadgroup_bytes > self._engine.caps.threadgroup_memory:
+        if not self.is_specialized or self._binary.threadgroup_bytes > self._engine.caps.threadgroup_memory:
             raise error_of(Code.CANNOT_CREATE_PIPELINE_STATE)
         self._check_defined()
         # metalcompute.swift, mc_sw_run_open: w = threadExecutionWidth, h = maxTotalThreadsPerThreadgroup / w
-        group = (signature.max_threads or _MOST) // _SIMD * _SIMD
+        group = (signature.max_threads or _MOST_THREADS) // _SIMD * _SIMD
         groups = -(-count // group)
         arguments = []
         for param in signature.params:

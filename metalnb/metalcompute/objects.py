@@ -32,7 +32,7 @@ def get_devices(*_: Any) -> tuple[metalcompute_device, ...]:
 
 
 def device_engine(args: tuple[Any, ...], what: str) -> Any:
-    """Return the device with an index; a negative one means the default. There is only one device.
+    """Return the engine for a device index: there is only device 0, which a negative index means too.
 
     Raises
     ------

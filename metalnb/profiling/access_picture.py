@@ -14,7 +14,7 @@ __all__ = ["access_caption", "draw_access"]
 
 _CELL, _LEFT, _TOP = 18, 76, 44  # pixels: a cell, the labels on the left, the lanes on top
 _WORD = 4
-_DARK = 2  # the first lanes, whose colours are dark
+_DARK = 2  # the first lanes, whose colors are dark
 _MOST_ROWS, _TALL_ROWS = 32, 10
 
 
@@ -44,7 +44,7 @@ def _describe_ranges(access: AccessCost) -> str:
 
 
 def draw_access(access: AccessCost, banks: int = 32) -> str:
-    """Draw an access as SVG; lines and text have the page's colour."""
+    """Draw an access as SVG; lines and text have the page's color."""
     row_bytes = banks * _WORD if access.space == "threadgroup" else LINE
     columns = row_bytes // _WORD
     cells = _lanes_by_word(access, row_bytes)
@@ -84,13 +84,13 @@ def _lanes_by_word(access: AccessCost, row_bytes: int) -> dict[tuple[int, int], 
     return found
 
 
-def _colour(lane: int) -> str:
-    """Return a colour from blue to green, distinguishable with any colour vision on light and dark pages."""
+def _color(lane: int) -> str:
+    """Return a color from blue to green, distinguishable with any color vision on light and dark pages."""
     return f"hsl({215 - 2.2 * lane:.0f} 62% {48 + lane * 0.25:.0f}%)"
 
 
-def _text_colour(lane: int) -> str:
-    """Return black or white, whichever is readable on a lane's colour."""
+def _text_color(lane: int) -> str:
+    """Return black or white, whichever is readable on a lane's color."""
     return "#fff" if lane < _DARK else "#000"
 
 
@@ -98,9 +98,9 @@ def _draw_lanes(access: AccessCost) -> list[str]:
     parts = [_text(_LEFT - 6, 17, "lane", "end")]
     for lane, at in enumerate(access.sample):
         x = _LEFT + lane * _CELL
-        fill = f'fill="{_colour(lane)}"' if at is not None else 'fill="none" stroke="currentColor" stroke-opacity=".3"'
+        fill = f'fill="{_color(lane)}"' if at is not None else 'fill="none" stroke="currentColor" stroke-opacity=".3"'
         parts.append(f'<rect x="{x + 1}" y="4" width="{_CELL - 2}" height="{_CELL}" rx="2" {fill}/>')
-        ink = f' fill="{_text_colour(lane)}"' if at is not None else ' fill="currentColor" opacity=".5"'
+        ink = f' fill="{_text_color(lane)}"' if at is not None else ' fill="currentColor" opacity=".5"'
         parts.append(f'<text x="{x + _CELL / 2}" y="17" text-anchor="middle"{ink}>{lane}</text>')
     return parts
 
@@ -128,14 +128,14 @@ def _draw_frame(rows: int, columns: int, cell_height: int, *, sectors: bool) -> 
 
 def _draw_cell(column: int, y: float, height: int, lanes: list[int]) -> str:
     x = _LEFT + column * _CELL
-    box = f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{_CELL - 1}" height="{height - 1}" fill="{_colour(lanes[0])}"/>'
+    box = f'<rect x="{x + 0.5}" y="{y + 0.5}" width="{_CELL - 1}" height="{height - 1}" fill="{_color(lanes[0])}"/>'
     title = f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {', '.join(map(str, lanes))}"
     if height < _CELL:
         return f"<g><title>{title}</title>{box}</g>"
     text = str(lanes[0]) if len(lanes) == 1 else f"×{len(lanes)}"
     at = f'x="{x + _CELL / 2}" y="{y + height - 5}"'
-    colour = _text_colour(lanes[0])
-    return f'<g><title>{title}</title>{box}<text {at} text-anchor="middle" fill="{colour}">{text}</text></g>'
+    color = _text_color(lanes[0])
+    return f'<g><title>{title}</title>{box}<text {at} text-anchor="middle" fill="{color}">{text}</text></g>'
 
 
 def _draw_bank_counts(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:

@@ -58,10 +58,10 @@ class AppleChip:
 
     def __str__(self) -> str:
         """Return the figures as a line, with unknown ones marked."""
-        groups = f"up to {self.simd_groups} SIMD-groups" if self.simd_groups else "SIMD-groups unknown"
+        groups = f"up to {self.simd_groups} SIMD-groups" if self.simd_groups else "unknown number of SIMD-groups"
         memory = "unknown" if self.threadgroup_memory is None else f"{self.threadgroup_memory >> 10} KiB"
         bandwidths = f"{_either(self.bandwidths)} GB/s"
-        return f"{_either(self.cores)} cores, {groups} a core, {bandwidths}, threadgroup memory {memory}"
+        return f"{_either(self.cores)} cores, {groups} per core, {bandwidths}, threadgroup memory {memory}"
 
     @property
     def bandwidth(self) -> float:

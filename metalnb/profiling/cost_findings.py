@@ -55,18 +55,18 @@ class ProfileFinding:
 
 def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
     """Return at most three findings, the costliest first; one about idle processors comes last."""
-    found: list[ProfileFinding] = []
+    all_findings: list[ProfileFinding] = []
     for access in profile.accesses:
-        found += _access_findings(access, profile)
-    found += _divergence_findings(profile)
-    found += _waiting_findings(profile)
-    found += _reread_findings(profile)
-    found += [_private_finding(line) for line in profile.lines if line.private]
+        all_findings += _access_findings(access, profile)
+    all_findings += _divergence_findings(profile)
+    all_findings += _waiting_findings(profile)
+    all_findings += _reread_findings(profile)
+    all_findings += [_private_finding(line) for line in profile.lines if line.private]
     total = sum(line.cycles for line in profile.lines)
     best: dict[tuple[int, str], ProfileFinding] = {}
-    for one in sorted(found, key=lambda f: -f.cycles):
-        if one.cycles > _SMALLEST_SHARE * total:
-            best.setdefault((one.line, one.kind), one)
+    for finding in sorted(all_findings, key=lambda f: -f.cycles):
+        if finding.cycles > _SMALLEST_SHARE * total:
+            best.setdefault((finding.line, finding.kind), finding)
     idle = tuple(_idle_findings(profile))
     return *tuple(best.values())[: _MOST_FINDINGS - len(idle)], *idle
 
@@ -97,9 +97,9 @@ def _narrow_finding(access: AccessCost) -> ProfileFinding:
     lanes = _format_mean(access.lanes, access.runs)
     moved = round(access.used / access.runs)
     kind = "char4" if access.size == 1 else "a vector of two or four"
-    each = f"{access.size} byte{'s' * (access.size > 1)} each"
-    text = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} bytes in all, "
-    text += f"{access.runs:,} times; a SIMD-group can request {LANES * 16} at once. "
+    per_lane = f"{access.size} byte{'s' * (access.size > 1)} each"
+    text = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {per_lane} of {access.name}, {moved} bytes "
+    text += f"in all, {access.runs:,} times; a SIMD-group can request {LANES * 16} at once. "
     cost = access.runs * (1 - moved / LINE)
     return ProfileFinding(access.line, "narrow", text + f"Let each lane take {kind} at a time.", max(0.0, cost), access)
 
@@ -112,7 +112,7 @@ def _conflicts_finding(access: AccessCost, profile: Profile) -> ProfileFinding:
     if apart is not None:
         most = "" if access.stride == apart else "most "
         far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
-        text += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
+        text += f"; {most}neighbors are {far} apart, and there are {profile.banks} banks"
         cure = "Padding does not help: let adjacent lanes take adjacent words"
     else:
         text += "; the lanes' addresses are scattered"
@@ -147,15 +147,16 @@ def _divergence_findings(profile: Profile) -> Iterator[ProfileFinding]:
         lost = sum(line.cycles * (1 - line.lanes / LANES) for line in lines)
         fewest = min(lines, key=lambda line: line.lanes)
         where = f"line {fewest.line} runs" if len(lines) == 1 else f"lines {lines[0].line} to {lines[-1].line} run"
-        few = f"{where} with {_format_number(fewest.lanes)} of {LANES} lanes"
+        active_lanes = f"{where} with {_format_number(fewest.lanes)} of {LANES} lanes"
         if at:
             branch = next(b for b in profile.lines if b.line == at)
-            text = f"line {at}: lanes diverge at {branch.divergent:,} of {branch.branches:,} branches; {few}. "
+            text = f"line {at}: lanes diverge at {branch.divergent:,} of {branch.branches:,} branches; {active_lanes}. "
             text += "Let adjacent threads continue, so that whole SIMD-groups take one side."
         elif threads % LANES:
-            text = f"{few}: a threadgroup of {threads} threads is not a multiple of {LANES}. Make it one."
+            text = f"{active_lanes}: a threadgroup of {threads} threads is not a multiple of {LANES}. Make it one."
         else:
-            text = f"{few}: whole SIMD-groups have too few threads. Give each thread less, or make the grid a multiple."
+            text = f"{active_lanes}: whole SIMD-groups have too few threads. Give each thread less, "
+            text += "or make the grid a multiple."
         yield ProfileFinding(at or fewest.line, "divergence", text, lost)
 
 
@@ -173,17 +174,17 @@ def _reread_findings(profile: Profile) -> Iterator[ProfileFinding]:
     """Yield memory that is transferred repeatedly, although its sectors are well used."""
     for buffer in profile.buffers:
         reads = [a for a in profile.accesses if a.name == buffer.name and a.kind == "read" and a.space == "device"]
-        travelled = sum(a.travelled for a in reads)
+        traveled = sum(a.traveled for a in reads)
         scattered = any(a.sectors > _MOST_SPREAD * a.least_sectors for a in reads)
-        if not reads or buffer.read <= _CACHE_BYTES or travelled < _MANY_READS * buffer.read or scattered:
+        if not reads or buffer.read <= _CACHE_BYTES or traveled < _MANY_READS * buffer.read or scattered:
             continue
-        most = max(reads, key=lambda a: a.travelled)
-        times = travelled / buffer.read
+        most = max(reads, key=lambda a: a.traveled)
+        times = traveled / buffer.read
         text = f"line {most.line}: each byte of {buffer.name} is read {_format_number(times)} times by SIMD-groups: "
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
-        text += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
-        yield ProfileFinding(most.line, "reread", text, (travelled - buffer.read) / SECTOR / 2, most)
+        text += f"{traveled:,} bytes for {buffer.read:,}. {cure}."
+        yield ProfileFinding(most.line, "reread", text, (traveled - buffer.read) / SECTOR / 2, most)
 
 
 def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
@@ -194,12 +195,12 @@ def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
     if device is None or max((b.seconds for b in time_bounds(profile, device)), default=0.0) < _LAUNCH:
         return
     most = max(profile.lines, key=lambda line: line.cycles)
-    there = int(device.processors.value)
+    processors = int(device.processors.value)
     text = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
-    text += f"so {there - profile.groups} of the {there} processors of an {device.name} are idle. "
+    text += f"so {processors - profile.groups} of the {processors} processors of an {device.name} are idle. "
     cure = "Let more threads share the work: give a SIMD-group what one thread does now, or make threadgroups smaller."
     total = sum(line.cycles for line in profile.lines)
-    yield ProfileFinding(most.line, "idle", text + cure, total * (1 - profile.groups / there))
+    yield ProfileFinding(most.line, "idle", text + cure, total * (1 - profile.groups / processors))
 
 
 def _private_finding(line: LineCost) -> ProfileFinding:

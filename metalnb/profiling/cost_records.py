@@ -71,7 +71,7 @@ class AccessCost:
         return self.lanes * self.size
 
     @property
-    def travelled(self) -> int:
+    def traveled(self) -> int:
         """Bytes transferred, in sectors."""
         return self.sectors * SECTOR
 
@@ -95,8 +95,8 @@ class AccessCost:
     def apart(self) -> int | None:
         """Bytes from each active lane of the sample to the next, if at least half of these distances are equal."""
         places = [at for at in self.sample if at is not None]
-        found = Counter(b - a for a, b in itertools.pairwise(places)).most_common(1)
-        return found[0][0] if found and 2 * found[0][1] >= len(places) - 1 else None
+        commonest = Counter(b - a for a, b in itertools.pairwise(places)).most_common(1)
+        return commonest[0][0] if commonest and 2 * commonest[0][1] >= len(places) - 1 else None
 
     @property
     def cycles(self) -> float:
@@ -152,9 +152,9 @@ class LineCost:
         return sum(a.asked for a in self.accesses if a.space == "device")
 
     @property
-    def travelled(self) -> int:
+    def traveled(self) -> int:
         """Bytes of device memory transferred, in sectors of 32."""
-        return sum(a.travelled for a in self.accesses)
+        return sum(a.traveled for a in self.accesses)
 
     @property
     def conflicts(self) -> int:
@@ -171,8 +171,8 @@ class LineCost:
         """The cost to a processor, for sorting lines; inactive lanes cost as much as active ones."""
         share = 1 / max(1.0, self.lanes)
         plain = self.operations - self.special
-        own = share * (plain * _OPERATION + self.special * _SPECIAL + self.private * _SECTOR)
-        return own + self.simd * _OPERATION + sum(a.cycles for a in self.accesses)
+        operations = share * (plain * _OPERATION + self.special * _SPECIAL + self.private * _SECTOR)
+        return operations + self.simd * _OPERATION + sum(a.cycles for a in self.accesses)
 
 
 @dataclass(frozen=True, slots=True)

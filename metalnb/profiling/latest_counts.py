@@ -17,7 +17,7 @@ from .time_bounds import describe_bottleneck
 
 __all__ = ["KnownCounts", "known_counts", "known_flops", "remember", "summarize"]
 
-_MOST = 256
+_CALLS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ _known: OrderedDict[tuple[int, Grid, Grid], tuple[Unit, tuple[bytes, ...], Known
 
 def summarize(profile: Profile) -> KnownCounts:
     """Return the part of a profile that is kept."""
-    return KnownCounts(profile.flops, tuple(one.sentence for one in findings(profile)), describe_bottleneck(profile))
+    sentences = tuple(finding.sentence for finding in findings(profile))
+    return KnownCounts(profile.flops, sentences, describe_bottleneck(profile))
 
 
 def remember(dispatch: Dispatch, profile: Profile) -> None:
@@ -53,7 +54,7 @@ def remember(dispatch: Dispatch, profile: Profile) -> None:
     key = id(unit), dispatch.grid, dispatch.threadgroup
     _known.pop(key, None)
     _known[key] = unit, _scalars(unit, dispatch.arguments), summarize(profile)
-    while len(_known) > _MOST:
+    while len(_known) > _CALLS_KEPT:
         _known.popitem(last=False)
 
 
@@ -69,20 +70,21 @@ def known_counts(
     arguments : sequence, optional
         The dispatch's arguments: the scalars must equal those that were profiled. Without them any scalars match.
     """
-    found = _known.get((id(unit), grid, threadgroup))
-    if found is None or (arguments is not None and found[1] != _scalars(unit, arguments)):
+    entry = _known.get((id(unit), grid, threadgroup))
+    if entry is None or (arguments is not None and entry[1] != _scalars(unit, arguments)):
         return None
-    return found[2]
+    return entry[2]
 
 
 def known_flops(unit: Unit, grid: Grid, threadgroup: Grid) -> int | None:
     """Return the floating-point operations of a profiled dispatch, as `known_counts` does."""
-    known = known_counts(unit, grid, threadgroup)
-    return None if known is None else known.flops
+    counts = known_counts(unit, grid, threadgroup)
+    return None if counts is None else counts.flops
 
 
 def _scalars(unit: Unit, arguments: Sequence[Any]) -> tuple[bytes, ...]:
     """Return the values of the scalar arguments: a loop's length, an image's width."""
     pairs = zip(unit.signature.params, arguments, strict=True)
-    given = (a for p, a in pairs if p.reference and p.space == "constant" and a is not None and not isinstance(a, int))
-    return tuple(bytes(memoryview(a).cast("B")) for a in given)
+    constants = ((p, a) for p, a in pairs if p.reference and p.space == "constant")
+    scalars = (a for _, a in constants if a is not None and not isinstance(a, int))
+    return tuple(bytes(memoryview(a).cast("B")) for a in scalars)

@@ -58,23 +58,23 @@ def profile_html(profile: Profile) -> str:
         f'<span class="metalnb-doc">{escape(headline(profile))}</span></div>'
     )
     numbers = {id(access): i for i, access in enumerate(profile.accesses)}
-    said = "".join(
-        f'<div class="mp-finding">{_link_line(found.sentence, numbers.get(id(found.access)))}</div>'
-        for found in findings(profile)
+    findings_html = "".join(
+        f'<div class="mp-finding">{_link_line(finding.sentence, numbers.get(id(finding.access)))}</div>'
+        for finding in findings(profile)
     )
     notes = "".join(note(label, escape(value)) for label, value in totals(profile))
     script = f"<script>{_read_file('profile.js')}\nmetalnbProfile({json.dumps(name)});</script>"
-    body = f'{head}<div class="mp" id="{name}">{said}<div class="mp-scroll">{_table(profile)}</div></div>'
+    body = f'{head}<div class="mp" id="{name}">{findings_html}<div class="mp-scroll">{_table(profile)}</div></div>'
     return framed(f'{body}<div class="metalnb-notes">{notes}</div>{script}', _read_file("profile.css"))
 
 
 def _link_line(sentence: str, access: int | None) -> str:
-    found = _LINE_NUMBER.match(sentence)
-    if found is None:
+    match = _LINE_NUMBER.match(sentence)
+    if match is None:
         return escape(sentence)
     opens = "" if access is None else f' data-a="{access}"'
-    link = f'<a role="button" tabindex="0" data-line="{found[1]}"{opens}>{found[0]}</a>'
-    return f"{link}{escape(sentence[found.end() :])}"
+    link = f'<a role="button" tabindex="0" data-line="{match[1]}"{opens}>{match[0]}</a>'
+    return f"{link}{escape(sentence[match.end() :])}"
 
 
 def _table(profile: Profile) -> str:
@@ -99,9 +99,9 @@ def _table(profile: Profile) -> str:
         cut = len(source[number - 1]) - len(texts[number]) if number else 0
         accesses = line.accesses if line else ()
         text = _code(texts[number], accesses, first, cut)
-        more = "".join(_access_details(a, first + i, profile.banks) for i, a in enumerate(accesses))
+        details = "".join(_access_details(a, first + i, profile.banks) for i, a in enumerate(accesses))
         heat = f' style="--h:{_heat(line, total)}%"' if line else ' class="mp-idle"'
-        below = f'<tr><td class="mp-more" colspan="{len(shown) + 2}">{more}</td></tr>' if more else ""
+        below = f'<tr><td class="mp-more" colspan="{len(shown) + 2}">{details}</td></tr>' if details else ""
         body = f'<tr>{row}<td class="mp-source">{text}</td></tr>{below}'
         rows.append(f'<tbody data-line="{number}"{heat}>{body}</tbody>')
     return f'<table><thead>{top}<th class="mp-source">source</th></tr></thead>{"".join(rows)}</table>'
@@ -127,12 +127,12 @@ def _dedent(lines: list[str]) -> list[str]:
 def _shown_lines(profile: Profile, source: list[str]) -> Iterator[int]:
     """Yield the lines to show: those with figures, those between them and those leading to them; or all."""
     numbers = [line.line for line in profile.lines]
-    known = [n for n in numbers if 0 < n <= len(source)]
-    if known:
-        first = min(known)
-        while first > max(1, min(known) - _MOST_BEFORE) and source[first - 2].strip():
+    line_numbers = [n for n in numbers if 0 < n <= len(source)]
+    if line_numbers:
+        first = min(line_numbers)
+        while first > max(1, min(line_numbers) - _MOST_BEFORE) and source[first - 2].strip():
             first -= 1
-        yield from range(first, min(len(source), max(known) + 1) + 1)
+        yield from range(first, min(len(source), max(line_numbers) + 1) + 1)
     else:
         yield from range(1, len(source) + 1)
     if 0 in numbers:
@@ -165,7 +165,7 @@ def _sort_keys(line: LineCost) -> tuple[float, ...]:
     """Return the sort keys of the columns; for lanes, the number of idle ones."""
     idle = LANES - line.lanes
     return (
-        line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.simd, line.asked, line.travelled,
+        line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.simd, line.asked, line.traveled,
         line.conflicts,
     )  # fmt: skip
 
@@ -174,10 +174,10 @@ def _mark_accesses(text: str, accesses: tuple[AccessCost, ...], first: int, cut:
     """Return a line of the source, shortened by `cut` characters, with its accesses marked."""
     marked, at = "", 0
     for i, access in enumerate(accesses):
-        found = _name_span(text, access, cut)
-        if found is None or found[0] < at:
+        match = _name_span(text, access, cut)
+        if match is None or match[0] < at:
             continue
-        start, end = found
+        start, end = match
         fine = "" if _is_costly(access) else " mp-fine"
         marked += _highlight(text[at:start])
         named = escape(text[start:end])
@@ -212,22 +212,22 @@ def _access_details(access: AccessCost, number: int, banks: int) -> str:
 def _figures(access: AccessCost) -> str:
     """Return the cost of each execution of an access, with bad figures in bold."""
     runs = max(1, access.runs)
-    said = [f"{access.kind}, {access.space or 'other'} memory"]
+    parts = [f"{access.kind}, {access.space or 'other'} memory"]
     if access.passes:
         worse = access.conflicts > 0
         text = _format_mean(access.passes / runs, "pass", "es") + (f" for {access.least / runs:.3g}" if worse else "")
-        said.append(f"<b>{text}</b>" if worse else text)
+        parts.append(f"<b>{text}</b>" if worse else text)
     elif access.sectors:
         worse = access.sectors > _MOST_SPREAD * access.least_sectors
         text = f"{_format_mean(access.sectors / runs, 'sector')} in {_format_mean(access.lines / runs, 'line')}"
-        said.append(f"<b>{text}</b>" if worse else text)
-        said.append(f"{nbytes(access.used // runs)} used")
+        parts.append(f"<b>{text}</b>" if worse else text)
+        parts.append(f"{nbytes(access.used // runs)} used")
     if access.contended:
-        said.append(f"<b>{access.contended / runs:.3g} lanes at another's address</b>")
-    return f"{'; '.join(said)}; {abbreviate(access.runs)} times"
+        parts.append(f"<b>{access.contended / runs:.3g} lanes at another's address</b>")
+    return f"{'; '.join(parts)}; {abbreviate(access.runs)} times"
 
 
-def _format_mean(number: float, word: str, more: str = "s") -> str:
+def _format_mean(number: float, word: str, plural: str = "s") -> str:
     """Write a mean with its word: ``1 pass``, ``2.5 passes``."""
     text = f"{number:.3g}"
-    return f"{text} {word}" if text == "1" else f"{text} {word}{more}"
+    return f"{text} {word}" if text == "1" else f"{text} {word}{plural}"

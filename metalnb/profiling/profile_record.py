@@ -79,9 +79,9 @@ class Profile(Rendered):
         return sum(line.asked for line in self.lines)
 
     @property
-    def travelled(self) -> int:
+    def traveled(self) -> int:
         """Bytes of device memory transferred, in sectors of 32."""
-        return sum(line.travelled for line in self.lines)
+        return sum(line.traveled for line in self.lines)
 
     @property
     def read(self) -> int:

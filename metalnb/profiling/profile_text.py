@@ -17,13 +17,13 @@ __all__ = ["COLUMNS", "abbreviate", "headline", "line_cells", "profile_text", "t
 
 COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "simd", "asked", "travels", "conflicts")
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_EXACT = 10_000
+_EXACT_BELOW = 10_000
 
 
 def profile_text(profile: Profile) -> str:
     """Render a profile for a terminal."""
     lines = [f"{profile.kernel}: {headline(profile)}", *(f"  {label}: {value}" for label, value in totals(profile))]
-    lines += [f"  {found.sentence}" for found in findings(profile)]
+    lines += [f"  {finding.sentence}" for finding in findings(profile)]
     return "\n".join([*lines, *_table(profile)])
 
 
@@ -45,9 +45,10 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     special = f", {abbreviate(profile.special)} special functions" if profile.special else ""
     yield "operations", f"{profile.flops:,} flops{special}; {_intensity(profile)}"
     if profile.bytes:
-        read, written, asked, travelled = map(nbytes, (profile.read, profile.written, profile.asked, profile.travelled))
+        read, written = nbytes(profile.read), nbytes(profile.written)
+        requested, traveled = nbytes(profile.asked), nbytes(profile.traveled)
         once = f"{nbytes(profile.bytes)}, each sector once ({read} read, {written} written)"
-        yield "memory", f"{once}; {asked} requested, {travelled} transferred to SIMD-groups"
+        yield "memory", f"{once}; {requested} requested, {traveled} transferred to SIMD-groups"
     shared = sum(a.passes for a in profile.accesses)
     if shared:
         least = sum(a.least for a in profile.accesses)
@@ -80,7 +81,7 @@ def _intensity(profile: Profile) -> str:
 
 def abbreviate(number: float) -> str:
     """Abbreviate a count: ``12.3 M``; below 10,000 it is unchanged."""
-    if number < _EXACT:
+    if number < _EXACT_BELOW:
         return f"{round(number):,}"
     size, prefix = next(unit for unit in _UNITS if number >= 0.9995 * unit[0])
     value = number / size
@@ -93,7 +94,7 @@ def line_cells(line: LineCost, total: float) -> tuple[str, ...]:
     return (
         percent(line.cycles / total) if total else "", abbreviate(line.runs), lanes if line.runs else "",
         *(abbreviate(n) if n else "" for n in (line.flops, line.special, line.integer, line.simd)),
-        *(nbytes(n) if n else "" for n in (line.asked, line.travelled)),
+        *(nbytes(n) if n else "" for n in (line.asked, line.traveled)),
         abbreviate(line.conflicts) if line.conflicts else "",
     )  # fmt: skip
 
@@ -102,10 +103,10 @@ def _table(profile: Profile) -> Iterator[str]:
     source = profile.source.split("\n")
     total = sum(line.cycles for line in profile.lines)
     rows = [(str(line.line), *line_cells(line, total)) for line in profile.lines if line.line]
-    used = [i for i in range(len(COLUMNS) + 1) if any(row[i] for row in rows)]
+    shown = [i for i in range(len(COLUMNS) + 1) if any(row[i] for row in rows)]
     head = ("line", *COLUMNS)
-    widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in used} if rows else {}
-    yield "  " + "  ".join(head[i].rjust(widths[i]) for i in used)
+    widths = {i: max(len(head[i]), *(len(row[i]) for row in rows)) for i in shown} if rows else {}
+    yield "  " + "  ".join(head[i].rjust(widths[i]) for i in shown)
     for row in rows:
         text = source[int(row[0]) - 1].strip() if int(row[0]) <= len(source) else ""
-        yield "  " + "  ".join(row[i].rjust(widths[i]) for i in used) + f"  {text}"
+        yield "  " + "  ".join(row[i].rjust(widths[i]) for i in shown) + f"  {text}"

@@ -10,8 +10,8 @@ from .profile_record import Profile
 
 __all__ = ["describe_spread", "padding_for"]
 
-_STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
-_AGAIN = 4  # transfers of a sector if a loop uses it piece by piece
+_ENOUGH_STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
+_TRANSFERS = 4  # transfers of a sector if a loop uses it piece by piece
 _MOST_PADDING = 32  # elements
 _SORT = "Sort the lookups, or stage the table through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
@@ -32,7 +32,7 @@ def describe_spread(access: AccessCost, profile: Profile) -> tuple[str, str]:
         pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
         x, y, _ = profile.threadgroup
         return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _SORT
-    text = f"{'' if access.stride == apart else 'most '}neighbours are {abs(apart):,} bytes apart"
+    text = f"{'' if access.stride == apart else 'most '}neighbors are {abs(apart):,} bytes apart"
     if abs(apart) < LINE:
         verb = "write" if access.kind == "write" else "read"
         return text, f"Let each lane {verb} a whole vector, or store each field in its own array"
@@ -58,8 +58,8 @@ def _swap_helps(access: AccessCost, profile: Profile) -> bool:
 
 def _walks_own_range(access: AccessCost, profile: Profile, steps: float) -> bool:
     """Return whether each thread reads its own range of memory, piece by piece."""
-    own = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
-    return steps >= _STEPS and access.travelled >= _AGAIN * own
+    bytes_read = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
+    return steps >= _ENOUGH_STEPS and access.traveled >= _TRANSFERS * bytes_read
 
 
 def padding_for(access: AccessCost, profile: Profile) -> int:
@@ -75,7 +75,7 @@ def padding_for(access: AccessCost, profile: Profile) -> int:
 
     def conflicts(padding: int) -> int:
         longer = row + padding * access.size
-        return sum(one.runs * _extra_passes(one, row, longer, profile.banks) for one in array)
+        return sum(access.runs * _extra_passes(access, row, longer, profile.banks) for access in array)
 
     best = min((n for n in range(1, _MOST_PADDING + 1) if (row + n * access.size) % 4 == 0), key=conflicts)
     return best if 2 * conflicts(best) <= conflicts(0) else 0
@@ -88,12 +88,12 @@ def _extra_passes(access: AccessCost, row: int, longer: int, banks: int) -> int:
     """
     places = [None if at is None else at // row * longer + at % row for at in access.sample]
     at_once = LANES * 4 // max(4, min(access.size, 16))
-    more = 0
+    extra = 0
     for start in range(0, LANES, at_once):
         words = {
             word for at in places[start : start + at_once] if at is not None
             for word in range(at // 4, (at + access.size - 1) // 4 + 1)
         }  # fmt: skip
         most = max(Counter(word % banks for word in words).values(), default=0)
-        more += max(0, most - 1)
-    return more
+        extra += max(0, most - 1)
+    return extra

@@ -21,7 +21,7 @@ from .profile_record import Profile
 __all__ = ["ResourceBound", "busy_processors", "describe_bottleneck", "describe_estimate", "time_bounds"]
 
 _PASS = 128  # bytes moved by one pass over 32 banks
-_SEVERAL = 1.5
+_CONFLICTS_SHOWN = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
     lines = sum(a.lines for a in profile.accesses)
     found = [
         ResourceBound(
-            "memory", profile.bytes / figures.bandwidth.value, _costliest_line(profile, "travelled"),
+            "memory", profile.bytes / figures.bandwidth.value, _costliest_line(profile, "traveled"),
             public=figures.bandwidth.public,
         ),
         ResourceBound(
@@ -106,10 +106,10 @@ def describe_estimate(profile: Profile, device: str) -> str:
         line = f"line {bound.line}" if bound is bounds[0] and bound.line else ""
         details = ", ".join(filter(None, [bound.why, line]))
         parts.append(f"{seconds(bound.seconds)} for {bound.resource}{f' ({details})' if details else ''}")
-    more = [f"at least {', '.join(parts)}", *_describe_use(profile, bounds, device_of(device))]
+    notes = [f"at least {', '.join(parts)}", *_describe_use(profile, bounds, device_of(device))]
     if not all(b.public for b in bounds[:3]):
-        more.append("some of its figures are not public")
-    return f"on {_with_article(device)}, estimate: {'; '.join(more)}"
+        notes.append("some of its figures are not public")
+    return f"on {_with_article(device)}, estimate: {'; '.join(notes)}"
 
 
 def describe_bottleneck(profile: Profile) -> str:
@@ -120,12 +120,12 @@ def describe_bottleneck(profile: Profile) -> str:
         for bound in time_bounds(profile, name)[:1]:
             line = f" (line {bound.line})" if bound.line else ""
             devices.setdefault(f"{bound.resource} on {{}}{line}", []).append(_with_article(name))
-        if profile.groups < (there := int(device_of(name).processors.value)):
-            idle.append(f"the {there} processors of {_with_article(name)}")
-    parts = [", ".join(each.format(" and ".join(names)) for each, names in devices.items()) or "nothing"]
+        if profile.groups < (processors := int(device_of(name).processors.value)):
+            idle.append(f"the {processors} processors of {_with_article(name)}")
+    parts = [", ".join(template.format(" and ".join(names)) for template, names in devices.items()) or "nothing"]
     if idle:
-        given = "one threadgroup is" if profile.groups == 1 else f"{profile.groups} threadgroups are"
-        parts.append(f"{given} fewer than {' and '.join(idle)}")
+        groups_text = "one threadgroup is" if profile.groups == 1 else f"{profile.groups} threadgroups are"
+        parts.append(f"{groups_text} fewer than {' and '.join(idle)}")
     return "; ".join(parts)
 
 
@@ -134,15 +134,15 @@ def _describe_use(profile: Profile, bounds: tuple[ResourceBound, ...], device: D
     memory = next((b for b in bounds if b.resource == "memory"), None)
     if memory is not None:
         yield f"memory is busy at most {percent(memory.seconds / bounds[0].seconds)} of the time"
-    busy, there = busy_processors(profile, device), int(device.processors.value)
-    if busy < there:
-        given = "1 threadgroup" if busy == 1 else f"{busy} threadgroups"
-        yield f"{given} for {there} processors leave{'s' * (busy == 1)} {there - busy} idle"
+    busy, processors = busy_processors(profile, device), int(device.processors.value)
+    if busy < processors:
+        groups_text = "1 threadgroup" if busy == 1 else f"{busy} threadgroups"
+        yield f"{groups_text} for {processors} processors leave{'s' * (busy == 1)} {processors - busy} idle"
 
 
 def _costliest_line(profile: Profile, name: str) -> int:
     """Return the line with the highest value; 0 if all are 0."""
-    line = max(profile.lines, key=lambda one: getattr(one, name), default=None)
+    line = max(profile.lines, key=lambda line_costs: getattr(line_costs, name), default=None)
     return line.line if line is not None and getattr(line, name) else 0
 
 
@@ -152,7 +152,7 @@ def _most_scattered(profile: Profile) -> tuple[int, str]:
     if access is None or not access.lines:
         return 0, ""
     lines, least = access.lines / access.runs, ceil(access.used / access.runs / LINE)
-    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL * least else ""
+    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _CONFLICTS_SHOWN * least else ""
 
 
 def _most_conflicting(profile: Profile) -> tuple[int, str]:
@@ -160,8 +160,8 @@ def _most_conflicting(profile: Profile) -> tuple[int, str]:
     access = max(profile.accesses, key=lambda a: a.passes, default=None)
     if access is None or not access.passes:
         return 0, ""
-    ways = access.passes / access.least
-    return access.line, f"{ways:.0f}-way conflicts" if ways >= _SEVERAL else ""
+    conflicts = access.passes / access.least
+    return access.line, f"{conflicts:.0f}-way conflicts" if conflicts >= _CONFLICTS_SHOWN else ""
 
 
 def _with_article(device: str) -> str:

@@ -172,7 +172,7 @@ class Program(Mapping[str, Kernel]):
         return self.engine.text(self[name].unit)
 
 
-_KEPT = 256
+_PROGRAMS_KEPT = 256
 _programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
 _lock = threading.Lock()
 
@@ -287,7 +287,7 @@ def program_of(recipe: Recipe) -> Program:
     warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)
-        while len(_programs) > _KEPT:
+        while len(_programs) > _PROGRAMS_KEPT:
             _programs.popitem(last=False)
     return program
 

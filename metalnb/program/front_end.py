@@ -75,8 +75,8 @@ def _scan(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
     headers = _included_headers(cell, headers)
     if any(c.scope_inputs for c in (cell, *headers.values())):
         cell, headers = _apply_edits(recipe, cell, headers, "scope_inputs")
-    if any(c.parted for c in (cell, *headers.values())):
-        cell, headers = _apply_edits(recipe, cell, headers, "parted_calls")
+    if any(c.overloaded for c in (cell, *headers.values())):
+        cell, headers = _apply_edits(recipe, cell, headers, "overload_calls")
     return cell, headers
 
 
@@ -94,7 +94,7 @@ def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) 
     data = cache.store().get(key, "edits")
     if data is not None:
         try:
-            return {name: [Edit(*each) for each in edits] for name, edits in json.loads(data).items()}
+            return {name: [Edit(*row) for row in edits] for name, edits in json.loads(data).items()}
         except (ValueError, AttributeError, TypeError):
             pass  # damaged, so rebuilt
     module = importlib.import_module(f"metalnb.msl.analysis.{analysis}")
@@ -107,7 +107,7 @@ def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) 
 def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
     """Reject words that the requested version lacks; the library's own files are exempt."""
     problems = [
-        Diagnostic(d.line, d.column, f"{d.message}; the cell asks for MSL {recipe.msl}", d.text, d.file,
+        Diagnostic(d.line, d.column, f"{d.message}; the cell requests MSL {recipe.msl}", d.text, d.file,
                    f"do without it, or ask for its version: --msl {version_text(since)}, msl='{version_text(since)}'")
         for text in (cell, *headers.values())
         for _, since, d in newer_words(text, recipe.version)

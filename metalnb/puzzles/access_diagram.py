@@ -43,7 +43,7 @@ class AccessDiagram:
 
 
 def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
-    """Run a kernel at the size to draw, and draw each thread's accesses.
+    """Run a kernel at the puzzle's display size, and draw each thread's accesses.
 
     Raises
     ------
@@ -93,8 +93,8 @@ def _svg(puzzle: Puzzle, arrays: dict[str, np.ndarray[Any, Any]], report: Valida
         parts.append(_label(name, y))
         parts += [_cell(x, y, w, accessed=(name, i) in accessed) for i, (x, w) in enumerate(spans[name])]
     parts.append(_label("threads", middle))
-    colour = _group_colours(launch, count, group)
-    parts += [_thread(x, middle, w, colour(i), i) for i, (x, w) in enumerate(threads)]
+    color = _group_colors(launch, group)
+    parts += [_thread(x, middle, w, color(i), i) for i, (x, w) in enumerate(threads)]
     parts += [_stray_cell(e, spans, rows) for e in report.events if e.beyond]
     style = "font:11px ui-monospace,SFMono-Regular,Menlo,monospace;max-width:100%;height:auto;color:inherit"
     body = "".join(dict.fromkeys(parts))
@@ -114,14 +114,14 @@ def _cells(count: int, shape: tuple[int, ...]) -> list[tuple[float, float]]:
     return [(_LEFT + i * width + 6 * (i // columns), width) for i in range(count)]
 
 
-def _group_colours(launch: Any, count: int, group: int) -> Any:
-    """Return a function from a thread to its threadgroup's colour."""
+def _group_colors(launch: Any, group: int) -> Any:
+    """Return a function from a thread to its threadgroup's color."""
     grid = launch["grid"]
     size = launch.get("threadgroup")
     if isinstance(grid, tuple) and isinstance(size, tuple):
         groups_per_row = -(-grid[0] // size[0])
         return lambda i: _GROUPS[((i // grid[0]) // size[1] * groups_per_row + (i % grid[0]) // size[0]) % len(_GROUPS)]
-    return lambda i: _GROUPS[(i // max(group, 1)) % len(_GROUPS)] if count else _GROUPS[0]
+    return lambda i: _GROUPS[i // group % len(_GROUPS)]
 
 
 def _lines(
@@ -138,10 +138,10 @@ def _lines(
         start = (x + w / 2, y + 18 if is_above else y)
         end = (tx + tw / 2, middle if is_above else middle + 18)
         bend = (start[1] + end[1]) / 2
-        colour = _WRONG if beyond else _WRITE if written else _READ
+        color = _WRONG if beyond else _WRITE if written else _READ
         paths.append(
             f'<path d="M{start[0]:.1f} {start[1]}C{start[0]:.1f} {bend:.1f} {end[0]:.1f} {bend:.1f} '
-            f'{end[0]:.1f} {end[1]}" fill="none" stroke="{colour}" stroke-opacity="{faint}"/>'
+            f'{end[0]:.1f} {end[1]}" fill="none" stroke="{color}" stroke-opacity="{faint}"/>'
         )
     return "".join(paths)
 
@@ -154,13 +154,13 @@ def _cell(x: float, y: int, width: float, *, accessed: bool) -> str:
     )
 
 
-def _thread(x: float, y: int, width: float, colour: str, index: int) -> str:
+def _thread(x: float, y: int, width: float, color: str, index: int) -> str:
     text = ""
     if width >= 14:
         text = f'<text x="{x + width / 2:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff">{index}</text>'
     return (
         f'<rect x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="{min(9, width / 2):.1f}" '
-        f'fill="{colour}"/>{text}'
+        f'fill="{color}"/>{text}'
     )
 
 
@@ -189,9 +189,9 @@ def _label(name: str, y: int) -> str:
 def _legend(height: int) -> str:
     entries = (("reads", _READ), ("writes", _WRITE), ("beyond the end", _WRONG))
     x, parts = _LEFT, []
-    for text, colour in entries:
+    for text, color in entries:
         parts.append(
-            f'<rect x="{x}" y="{height - 15}" width="14" height="4" rx="2" fill="{colour}"/>'
+            f'<rect x="{x}" y="{height - 15}" width="14" height="4" rx="2" fill="{color}"/>'
             f'<text x="{x + 19}" y="{height - 9}" fill="currentColor" fill-opacity=".75">{text}</text>'
         )
         x += 40 + 8 * len(text)

@@ -48,9 +48,9 @@ class Verdict:
         return f"{'✓' if self.passed else '✗'} {self.puzzle}: {self.message}"
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
-        colour = "#2da44e" if self.passed else "#cf222e"
+        color = "#2da44e" if self.passed else "#cf222e"
         lines = escape(self.message).replace("\n", "<br>")
-        style = f"border-left:4px solid {colour};padding:.3em .8em;margin:.3em 0"
+        style = f"border-left:4px solid {color};padding:.3em .8em;margin:.3em 0"
         title = f"<b>{'✓' if self.passed else '✗'} {escape(self.puzzle)}</b>"
         return {"text/plain": repr(self), "text/html": f'<div style="{style}">{title} {lines}</div>'}
 

@@ -116,8 +116,8 @@ ARG_MAX = (
 
 # The values of random rows are so close together that softmax works with any of them in place of the largest. In these
 # rows only the largest works; it is last in the first row, and elsewhere in the others.
-_WIDE = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in range(5)])
-SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE.astype(np.float32), "n": 100}),)
+_WIDE_ROWS = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in range(5)])
+SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE_ROWS.astype(np.float32), "n": 100}),)
 
 
 def _rising_except_at(*places: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from .puzzle import LaunchOptions, Puzzle
 __all__ = ["PUZZLES"]
 
 _LANES = 32
-_WHOLE = (32, 64, 96, 256)  # sizes that are multiples of 32
+_WHOLE_GROUPS = (32, 64, 96, 256)  # sizes that are multiples of 32
 
 
 def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -70,7 +70,7 @@ PUZZLES = (
         one_array,
         lambda a: _blocks(a)[:, ::-1].reshape(-1),
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         shown=32,
         hints=(
             "Every lane provides a value, and names the lane that it reads from.",
@@ -104,10 +104,10 @@ PUZZLES = (
     ),
     Puzzle(
         "differences",
-        "22 · Neighbours",
+        "22 · Neighbors",
         "out[i] = a[i + 1] - a[i], and 0 for the last element. Read each element only once, or nearly so: a lane "
-        "reads its own, and gets the next one from its neighbour with simd_shuffle_down. One lane of each SIMD-group "
-        "has no such neighbour. The grid is rounded up to threadgroups of 128.",
+        "reads its own, and gets the next one from its neighbor with simd_shuffle_down. One lane of each SIMD-group "
+        "has no such neighbor. The grid is rounded up to threadgroups of 128.",
         """kernel void differences(device const float* a, device float* out, constant uint& n,
                         uint i [[thread_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {
@@ -141,7 +141,7 @@ PUZZLES = (
         one_array,
         _farthest,
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         shown=32,
         hints=(
             "for (ushort gap = 16; gap > 0; gap /= 2) { float other = simd_shuffle_down(best, gap); … }",
@@ -153,7 +153,7 @@ PUZZLES = (
         "in_order",
         "24 · A vote",
         "out[0] is 1 if the first 32 elements are in order, each at least as large as the one before it; else 0. "
-        "out[1] is the same for the next 32, and so on. Each lane compares its own element with its neighbour's, and "
+        "out[1] is the same for the next 32, and so on. Each lane compares its own element with its neighbor's, and "
         "simd_all returns whether this is true in all lanes. The length is a multiple of 32.",
         """kernel void in_order(device const float* a, device uint* out,
                      uint i [[thread_position_in_grid]],
@@ -164,12 +164,12 @@ PUZZLES = (
         sorted_blocks,
         lambda a: np.asarray((np.diff(_blocks(a), axis=1) >= 0).all(1), np.uint32),
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         cases=IN_ORDER,
         shown=32,
         dtype=np.uint32,
         hints=(
-            "simd_shuffle_down returns the neighbour's element; the last lane, which has none, gets its own.",
+            "simd_shuffle_down returns the neighbor's element; the last lane, which has none, gets its own.",
             "simd_all(own <= next), by all lanes; then lane 0 writes.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1)),
@@ -267,7 +267,7 @@ PUZZLES = (
         runs,
         _segmented_sums,
         _launch_of,
-        sizes=_WHOLE,
+        sizes=_WHOLE_GROUPS,
         cases=SEGMENTS,
         shown=32,
         hints=(

@@ -17,14 +17,14 @@ __all__ = ["reverse_simdgroups"]
 _LANES = 32
 # The inputs that stay the same when SIMD-groups are reordered; with any other input the twin would be a different
 # kernel.
-_KEPT = {"thread_index_in_simdgroup", "threads_per_simdgroup", "threads_per_threadgroup", "threads_per_grid"}
+_SAME_INPUTS = {"thread_index_in_simdgroup", "threads_per_simdgroup", "threads_per_threadgroup", "threads_per_grid"}
 _PLACE = "thread_position_in_threadgroup"
 
 
 def reverse_simdgroups(kernel: Kernel, threadgroup: int) -> Kernel | None:
     """Return the twin for one threadgroup with a number of threads; None if there is none."""
     inputs = {i.attribute: i for i in kernel.signature.inputs}
-    if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _KEPT != {_PLACE}:
+    if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _SAME_INPUTS != {_PLACE}:
         return None
     source = kernel.program.recipe.source
     match = kernel_head(source, kernel.signature)

@@ -174,7 +174,7 @@ PUZZLES = (
         "Count how often each of the values 0 to 15 is in a, with few updates of device memory. Each of four "
         "threadgroups of 64 counts its part in its own 16 counters, in threadgroup memory, and adds these to counts at "
         "the end. A thread takes every 256th element: for (uint k = i; k < n; k += 256). The counters in device memory "
-        "start at 0; those in threadgroup memory are uninitialised.",
+        "start at 0; those in threadgroup memory are uninitialized.",
         """kernel void private_bins(device const uint* a, device atomic_uint* counts,
                          constant uint& n,
                          uint i [[thread_position_in_grid]],

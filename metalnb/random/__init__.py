@@ -53,7 +53,7 @@ def seed(seed: int | None = None) -> None:
     _default = Generator(seed)
 
 
-def _of_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R]:
+def _default_function(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R]:
     """Return a method of `Generator` as a function that uses the module's own generator."""
 
     def function(*args: P.args, **options: P.kwargs) -> R:
@@ -68,24 +68,24 @@ def _of_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R
     return function
 
 
-random = _of_default(Generator.random)
-uniform = _of_default(Generator.uniform)
-normal = _of_default(Generator.normal)
-standard_normal = _of_default(Generator.standard_normal)
-rand = _of_default(Generator.rand)
-randn = _of_default(Generator.randn)
-randint = _of_default(Generator.randint)
-permutation = _of_default(Generator.permutation)
-shuffle = _of_default(Generator.shuffle)
-choice = _of_default(Generator.choice)
-exponential = _of_default(Generator.exponential)
-standard_exponential = _of_default(Generator.standard_exponential)
-laplace = _of_default(Generator.laplace)
-gamma = _of_default(Generator.gamma)
-standard_gamma = _of_default(Generator.standard_gamma)
-beta = _of_default(Generator.beta)
-poisson = _of_default(Generator.poisson)
-binomial = _of_default(Generator.binomial)
-random_integers = _of_default(Generator.random_integers)
-random_sample = ranf = sample = _of_default(Generator.random_sample)
-bytes = _of_default(Generator.bytes)
+random = _default_function(Generator.random)
+uniform = _default_function(Generator.uniform)
+normal = _default_function(Generator.normal)
+standard_normal = _default_function(Generator.standard_normal)
+rand = _default_function(Generator.rand)
+randn = _default_function(Generator.randn)
+randint = _default_function(Generator.randint)
+permutation = _default_function(Generator.permutation)
+shuffle = _default_function(Generator.shuffle)
+choice = _default_function(Generator.choice)
+exponential = _default_function(Generator.exponential)
+standard_exponential = _default_function(Generator.standard_exponential)
+laplace = _default_function(Generator.laplace)
+gamma = _default_function(Generator.gamma)
+standard_gamma = _default_function(Generator.standard_gamma)
+beta = _default_function(Generator.beta)
+poisson = _default_function(Generator.poisson)
+binomial = _default_function(Generator.binomial)
+random_integers = _default_function(Generator.random_integers)
+random_sample = ranf = sample = _default_function(Generator.random_sample)
+bytes = _default_function(Generator.bytes)

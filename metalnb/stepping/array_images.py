@@ -11,10 +11,10 @@ from .trace_record import TraceImage, TraceMemory, TraceStep
 
 __all__ = ["images_of"]
 
-_WHOLE = 48  # arrays of up to this many rows and columns are drawn in full
+_LARGEST_WHOLE = 48  # arrays of up to this many rows and columns are drawn in full
 _AROUND = 2  # pixels around the accessed elements
-_LEAST = 32  # a part has at least this many rows and columns, if the array has
-_MOST = 1 << 14  # most numbers in a picture
+_SMALLEST_PART = 32  # a part has at least this many rows and columns, if the array has
+_MOST_NUMBERS = 1 << 14  # most numbers in a picture
 
 
 def images_of(
@@ -62,7 +62,7 @@ def _image(array: Any, bound: Any, size: int, accessed: Any) -> TraceImage | Non
         return None
     pixels = accessed * numbers_per_element // parts
     y, x = np.unravel_index(pixels[pixels < rows * columns], (rows, columns))
-    limit = int((_MOST // parts) ** 0.5)
+    limit = int((_MOST_NUMBERS // parts) ** 0.5)
     first, steps, slices = [], [], []
     for indices, extent in ((y, rows), (x, columns)):
         start, end = _part(int(indices.min(initial=extent)), int(indices.max(initial=0)) + 1, extent)
@@ -77,9 +77,9 @@ def _image(array: Any, bound: Any, size: int, accessed: Any) -> TraceImage | Non
 
 def _part(start: int, end: int, extent: int) -> tuple[int, int]:
     """Return the range of rows, or columns, to draw: all if they are few, else those that are accessed."""
-    if extent <= _WHOLE:
+    if extent <= _LARGEST_WHOLE:
         return 0, extent
     start, end = max(0, start - _AROUND), min(extent, end + _AROUND)
-    missing = max(0, _LEAST - (end - start))
-    start = max(0, min(start - missing // 2, extent - _LEAST))
-    return start, min(extent, max(end, start + _LEAST))
+    missing = max(0, _SMALLEST_PART - (end - start))
+    start = max(0, min(start - missing // 2, extent - _SMALLEST_PART))
+    return start, min(extent, max(end, start + _SMALLEST_PART))

@@ -8,8 +8,8 @@ function metalnbStepper(name, data) {
   };
   const icon = path => `<svg viewBox="0 0 16 16"><path d="${path}"/></svg>`;
   const lines = [...new Set(places.map(p => p[0]))].sort((a, b) => a - b);
-  const colours = ["#2f6db8", "#a85a14", "#1f7a55", "#7a4cc0", "#b03068", "#1d7485", "#75660f", "#b23a37"];
-  const colour = line => colours[lines.indexOf(line) % colours.length];
+  const colors = ["#2f6db8", "#a85a14", "#1f7a55", "#7a4cc0", "#b03068", "#1d7485", "#75660f", "#b23a37"];
+  const color = line => colors[lines.indexOf(line) % colors.length];
   const element = (name, shape, i) => `${name}[${shape.length > 1 ? `${Math.floor(i / shape.at(-1))}][${i % shape.at(-1)}` : i}]`;
   const position = t => {
     const at = [t % size[0], Math.floor(t / size[0]) % size[1], Math.floor(t / (size[0] * size[1]))];
@@ -224,7 +224,7 @@ function metalnbStepper(name, data) {
         badge.textContent = "";
         if (threadCounts[n]) {
           const dot = make("u");
-          dot.style.setProperty("--c", colour(+n));
+          dot.style.setProperty("--c", color(+n));
           badge.append(threadCounts[n], dot);
         }
       }
@@ -293,7 +293,7 @@ function metalnbStepper(name, data) {
       threadStates.forEach((p, t) => {
         const cell = cells[t];
         cell.className = `mt-t ${stateClasses[p.state]}${t === thread ? " mt-me" : ""}`;
-        cell.style.setProperty("--c", p.line ? colour(p.line) : "transparent");
+        cell.style.setProperty("--c", p.line ? color(p.line) : "transparent");
         cell.textContent = "";
         if (p.line) cell.append(make("em", "", p.line));
         const how = ["runs line", "waits for its SIMD-group at line", "waits at the barrier of line", "has ended"][p.state];

@@ -24,8 +24,8 @@ from .variable_values import value_text
 __all__ = ["trace_html"]
 
 _ROOM = Path(__file__).parent
-_PICTURED = 4096  # draw up to this many elements of threadgroup memory,
-_PICTURED_BUFFER = 256  # … and of a buffer that the threadgroup writes
+_DRAWN_THREADGROUP = 4096  # draw up to this many elements of threadgroup memory,
+_DRAWN_BUFFER = 256  # … and of a buffer that the threadgroup writes
 _TEXTS = 60_000  # most variables and reads on the page
 
 
@@ -177,9 +177,9 @@ def _memory_to_draw(trace: KernelTrace) -> set[int]:
     return {
         i
         for i, m in enumerate(trace.memory)
-        if (m.space == "threadgroup" and m.size <= _PICTURED)
+        if (m.space == "threadgroup" and m.size <= _DRAWN_THREADGROUP)
         or m.image
-        or (m.space == "device" and m.size <= _PICTURED_BUFFER and i in written_memory)
+        or (m.space == "device" and m.size <= _DRAWN_BUFFER and i in written_memory)
     }
 
 
@@ -211,7 +211,7 @@ def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]],
 def _as_numbers(memory: TraceMemory) -> bool:
     """Return whether a two-dimensional array is small enough to show its numbers."""
     image = memory.image
-    return image is not None and memory.size <= _PICTURED_BUFFER and image.values.shape[2] == 1 and image.shape[1] <= 64
+    return image is not None and memory.size <= _DRAWN_BUFFER and image.values.shape[2] == 1 and image.shape[1] <= 64
 
 
 def _image(image: TraceImage) -> dict[str, Any]:

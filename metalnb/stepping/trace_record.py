@@ -86,7 +86,7 @@ class TraceImage:
     shape : tuple of int
         Rows and columns of the array, in pixels.
     per : int
-        Elements of a pixel: 3 or 4 if the kernel accesses an image's colours one by one.
+        Elements of a pixel: 3 or 4 if the kernel accesses an image's colors one by one.
     first : tuple of int
         The row and the column at which the part begins.
     steps : tuple of int

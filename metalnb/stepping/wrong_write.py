@@ -60,14 +60,16 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
     Raises
     ------
     ArgumentError
-        If ``until`` names no element, or no thread wrote the element.
+        If `until` names no element of an output, or no thread wrote the element.
     """
     difference = _difference(until) if isinstance(until, (Validation, Difference)) else None
     name, index = (difference.name, difference.index) if difference else _parse_element(until)
     arrays = named_arrays(dispatch, args, call)
     params = {p.name: p for p in dispatch.kernel.signature.buffers if p.writable and p.name in arrays}
     if name not in params:
-        _refuse(f"names an element of {' or '.join(params) or 'no array: the kernel writes none'}; got {name!r}")
+        if not params:
+            _refuse("needs an array that the kernel writes, and it writes none")
+        _refuse(f"must name an element of {' or '.join(params)}; got {name!r}")
     place = _place(name, index, arrays[name], params[name].type.size)
     label, line = f"{name}[{', '.join(map(str, index))}]", 0
     if difference and difference.thread >= 0:
@@ -77,7 +79,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
         thread, _, line_of_writer = judge.writer(name, place)
         line = judge.place(line_of_writer)[0]
     if thread < 0:
-        _refuse(f"asks which thread wrote {label}, but no thread did: thread= shows the one that should have")
+        _refuse(f"names {label}, which no thread wrote; pass thread= to trace the thread that should have written it")
     x, y, _ = dispatch.grid
     thread_position = (thread % x, thread // x % y, thread // (x * y))
     position = ", ".join(map(str, thread_position[: len(trim_grid(dispatch.grid))]))
@@ -117,18 +119,18 @@ def aim_at(
 def _difference(report: Validation | Difference) -> Difference:
     if isinstance(report, Validation):
         if not report.differences:
-            reason = "are as expected" if report.compared else "were compared with nothing: pass expected= to validate"
-            _refuse(f"is a report without a wrong element: the outputs {reason}")
+            reason = "are as expected" if report.compared else "were not compared; pass expected= to validate"
+            _refuse(f"has no wrong element to trace: the outputs {reason}")
         report = report.differences[0]
     if report.case:
-        _refuse(f"is of a call with {report.case} threads, in which {report.name} was wrong: trace that call")
+        _refuse(f"was found in a smaller call of {report.case} threads; trace that call instead")
     return report
 
 
 def _parse_element(text: Any) -> tuple[str, tuple[int, ...]]:
     match = _ELEMENT.fullmatch(text.strip()) if isinstance(text, str) else None
     if not match or not match[2].strip(" ,"):
-        _refuse(f'is a report of validate, or an element like "out[3]" or "out[2, 5]"; got {text!r}')
+        _refuse(f'must be a report of validate or an element such as "out[3]" or "out[2, 5]"; got {text!r}')
     return match[1], tuple(int(n) for n in match[2].split(",") if n.strip())
 
 
@@ -138,7 +140,7 @@ def _place(name: str, index: Sequence[int], array: Any, size: int) -> int:
     if len(index) == 1 and len(shape) > 1:
         shape, item = (item * int(np.prod(shape)) // size,), size
     if len(index) > len(shape) or any(i >= n for i, n in zip(index, shape, strict=False)):
-        _refuse(f"is beyond the end: {name} has shape {tuple(np.shape(array))}; got {name}{list(index)}")
+        _refuse(f"is out of bounds: {name} has shape {tuple(np.shape(array))}; got {name}{list(index)}")
     full_index = (*index, *(0 for _ in shape[len(index) :]))
     return int(np.ravel_multi_index(full_index, shape)) * item if shape else 0
 

@@ -16,7 +16,7 @@ __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "cache_source
 
 BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # if traffic is not counted
 FASTER = 1.10  # exceeding a limit by more than this factor is not noise
-_NEAR = 0.7  # from this fraction of a limit, the kernel is bound by it
+_BOUND_FROM = 0.7  # from this fraction of a limit, the kernel is bound by it
 _LAUNCH = 0.2  # a launch that takes more than this fraction of the time is reported
 _LIMIT, _CACHES = 2, 50  # no real bandwidth exceeds this many times the limit, of memory and of caches
 _PARTLY = 4  # arrays below this many last-level caches may partly be cached from the last dispatch
@@ -52,9 +52,9 @@ def bottleneck(timing: Timing) -> Bottleneck:
     if share is not None and source:
         rate = f"{percent(share)} of what memory can give ({timing.ceiling})"
         return Bottleneck("caches", f"runs {source} the caches: {rate}")
-    if share is not None and share >= max(_NEAR, part or 0):
+    if share is not None and share >= max(_BOUND_FROM, part or 0):
         return Bottleneck("memory", f"bound by memory: {percent(share)} of what {timing.ceiling} reaches")
-    if part is not None and part >= _NEAR:
+    if part is not None and part >= _BOUND_FROM:
         return Bottleneck("arithmetic", f"bound by arithmetic: {percent(part)} of what chains of fma reach")
     return _neither(timing, share, part)
 

@@ -28,7 +28,7 @@ _CONFIDENCE = 0.95
 # program a few percent faster or slower (Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing wrong data without doing
 # anything obviously wrong!", 2009), and that is not a property of the kernel.
 _MARGIN = 0.03
-_LEAST, _MOST = 15, 41  # rounds
+_MIN_ROUNDS, _MAX_ROUNDS = 15, 41  # rounds
 _TOTAL = 0.3  # seconds per callable for all rounds, if its batches are short enough
 _LASTS = 0.1  # a slower kernel's batch may take this many seconds to match the others' number of runs
 
@@ -240,8 +240,8 @@ def _rounds(jobs: Sequence[Job], device_jobs: Mapping[int, Job]) -> tuple[list[l
     with progress("comparing", PATIENCE) as report:
         counts = _counts(jobs, report)
         start, end = time.perf_counter(), max(total, 1e-9)
-        while (count := len(times[0])) < _MOST and (count < _LEAST or time.perf_counter() - start < total):
-            report(min(1, max(count / _MOST, min(count / _LEAST, (time.perf_counter() - start) / end))))
+        while (count := len(times[0])) < _MAX_ROUNDS and (count < _MIN_ROUNDS or time.perf_counter() - start < total):
+            report(min(1, max(count / _MAX_ROUNDS, min(count / _MIN_ROUNDS, (time.perf_counter() - start) / end))))
             for i in _order(count, len(jobs)):
                 times[i].append(jobs[i].run(counts[i]))
                 _restore(jobs)

@@ -1,7 +1,7 @@
 """The kernels that measure the limits: each does one thing, as fast as the engine can.
 
 Several are tried for each limit, because the form that suits a CPU (one thread per float, which the compiler
-vectorises) need not suit a GPU (four floats per thread); the best one counts.
+vectorizes) need not suit a GPU (four floats per thread); the best one counts.
 """
 
 from __future__ import annotations

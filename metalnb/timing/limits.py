@@ -43,13 +43,13 @@ _BYTES = 1 << 27  # the most bytes per array, and the size if the last-level cac
 _PART = 1 / 4  # all arrays together take at most this fraction of the free memory
 _RUNS = 7  # the most runs per probe and threadgroup size; the best counts
 _SECONDS = 1.5  # no round of runs begins after this many seconds of runs,
-_WHOLE = 2.0  # … or after this many since the first probe began to compile
+_WHOLE_TIME = 2.0  # … or after this many since the first probe began to compile
 _COMPILING = 3  # probes that are compiled at once: clang works on one while Python works on another
 _CROWDED = 0.30  # limits are not kept if others used more than this fraction of the processors' time,
-_WIDE = 0.30  # … or if a limit's rates spread by more than this from round to round
+_WIDE_SPREAD = 0.30  # … or if a limit's rates spread by more than this from round to round
 _PASSING = 300.0  # limits that are not kept are used for this many seconds
 _READS_ONLY = 0.9  # a mix with a larger fraction of reads is compared with reading alone,
-_READS_MOST = 0.6  # … and with a larger fraction than this, with two reads and a write
+_READS_LARGEST_FRACTION = 0.6  # … and with a larger fraction than this, with two reads and a write
 _WRITES_ONLY = 0.1
 
 
@@ -106,7 +106,7 @@ class Limits(Rendered):
         """The machine's state during the measurement: ``quiet``, ``shared``, ``busy`` or ``unsteady``."""
         if self.others > _CROWDED:
             return "busy"
-        if self.spread > _WIDE:
+        if self.spread > _WIDE_SPREAD:
             return "unsteady"
         return "shared" if self.others > BUSY else "quiet"
 
@@ -125,7 +125,7 @@ class Limits(Rendered):
         elif traffic.written and traffic.updated >= traffic.written / 2:
             name = "update"
         else:
-            name = "triad" if traffic.read / total >= _READS_MOST else "copy"
+            name = "triad" if traffic.read / total >= _READS_LARGEST_FRACTION else "copy"
         return name, getattr(self, name)
 
     def to_json(self) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], fl
                 fill.result()
         jobs = [(p, grid, job) for p, k in zip(probes, kernels, strict=True) for grid, job in _jobs(k, p, arrays)]
         load, start = OtherProcesses(), time.monotonic()
-        end = min(start + _SECONDS, start_compiling + _WHOLE)
+        end = min(start + _SECONDS, start_compiling + _WHOLE_TIME)
         rounds: list[dict[str, float]] = []
         while not rounds or (len(rounds) < _RUNS and time.monotonic() < end):
             rates: dict[str, float] = {}

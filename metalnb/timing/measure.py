@@ -28,7 +28,7 @@ from .units import percent, seconds, trim_grid
 
 __all__ = ["job_of", "measure", "name_of"]
 
-_WIDE = 0.10  # fraction of the median: a larger distance between p20 and p80 causes a warning
+_WIDE_SPREAD = 0.10  # fraction of the median: a larger distance between p20 and p80 causes a warning
 
 
 def measure(
@@ -169,8 +169,8 @@ def name_of(kernel: Any) -> str:
 
 def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:
     if isinstance(job, sampling.DispatchJob):
-        return traffic.of_dispatch(job.dispatch)
-    return traffic.of_call(kernel, args, options)
+        return traffic.dispatch_traffic(job.dispatch)
+    return traffic.call_traffic(kernel, args, options)
 
 
 def _shape(job: Job, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def _warnings(timing: Timing, machine: Limits, others: float) -> tuple[str, ...]
     notes = []
     if not machine.sure and (timing.limit or timing.peak):
         notes.append(f"the limits were measured while the machine was {machine.state}: mnb.limits(again=True)")
-    if timing.spread > _WIDE:
+    if timing.spread > _WIDE_SPREAD:
         reason = f"; other programs used {percent(others)} of the processors meanwhile" if others > BUSY else ""
         notes.append(f"the times spread over {percent(timing.spread)} of the median{reason}")
     elif others > BUSY:

@@ -25,19 +25,22 @@ from metalnb.profiling.profile_call import profile_dispatch
 from .bottleneck import BYTES
 from .records import Traffic
 
-__all__ = ["PROTOCOL", "check_count", "copy_notes", "count_profiled", "of_call", "of_dispatch", "of_sizes", "override"]
+__all__ = [
+    "PROTOCOL", "call_traffic", "check_count", "copy_notes", "count_profiled", "dispatch_traffic", "override",
+    "sizes_traffic",
+]  # fmt: skip
 
 PROTOCOL = "__metal_traffic__"
 _SECONDS = 0.2  # seconds for counting
 
 
-def of_dispatch(dispatch: Dispatch) -> Traffic:
+def dispatch_traffic(dispatch: Dispatch) -> Traffic:
     """Count the bytes of a bound dispatch; the few bytes of scalars are left out."""
     pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
-    return of_sizes((p, getattr(a, "nbytes", 0)) for p, a in pairs if a is not None)
+    return sizes_traffic((p, getattr(a, "nbytes", 0)) for p, a in pairs if a is not None)
 
 
-def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
+def sizes_traffic(pairs: Iterable[tuple[Param, int]]) -> Traffic:
     """Count the bytes of a dispatch from its parameters and the size of each array."""
     bytes_read = bytes_written = bytes_updated = 0
     unsure_names, unused_names = [], []
@@ -101,10 +104,11 @@ def copy_notes(dispatch: Dispatch) -> tuple[str, ...]:
     bytes_to, bytes_back = (sum(n for p, n in copied_arrays if to_device or p.writable) for to_device in (True, False))
     copies_text = f"{spelled(bytes_to)} to the device" + (f" and {spelled(bytes_back)} back" if bytes_back else "")
     cure = "mnb.array(x)" if is_shared else "mnb.asarray(x)"  # if memory is shared, asarray does not copy NumPy's
-    return (f"not counted: the call copies NumPy's arrays, {copies_text}; arrays of metalnb, {cure}, lie there",)
+    note = f"not counted: the call copies NumPy's arrays, {copies_text}; arrays of metalnb, {cure}, stay on the device"
+    return (note,)
 
 
-def of_call(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:
+def call_traffic(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:
     """Return a callable's traffic; nothing is counted if it does not report any.
 
     A function reports it by an attribute ``__metal_traffic__``, which is called with the arguments of the call and

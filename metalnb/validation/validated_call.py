@@ -13,7 +13,7 @@ from metalnb.engine.cpu.validated.validated_run import run_validated
 from metalnb.program.host_visible import require_host_visible
 
 from .access_report import Log, Validation, WatchedBuffer
-from .judgement import Judge, in_grid
+from .judgment import Judge, in_grid
 
 __all__ = ["SECONDS", "Outcome", "Watcher", "run_and_judge", "watch"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets
 
-from .scalars import Knob
+from .knobs import Knob
 
 __all__ = [
     "button", "choice_slider", "copy_button", "html", "knob_control", "menu", "nudge", "number_slider", "player",
@@ -16,14 +16,14 @@ __all__ = [
 ]  # fmt: skip
 
 _STYLE = {"description_width": "96px"}
-_WIDE = {"width": "auto"}
+_AUTO = {"width": "auto"}
 _COARSE, _FINE = 100, 1000  # steps of an arrow key across a slider's range
 _FRAME = 100  # milliseconds per step of a slider that plays
 
 
 def knob_control(knob: Knob, on_change: Callable[[Any], None]) -> Any:
     """Return the control of a knob; ``on_change`` is called with its new value."""
-    common = {"description": knob.label, "style": _STYLE, "layout": _WIDE, "tooltip": knob.label}
+    common = {"description": knob.label, "style": _STYLE, "layout": _AUTO, "tooltip": knob.label}
     if knob.dtype.kind == "b":
         box = ipywidgets.Checkbox(value=bool(knob.value), indent=True, **common)
     elif knob.dtype.kind in "iu":
@@ -101,7 +101,7 @@ def record_button(name: str) -> str:
 def choice_slider(label: str, options: Sequence[tuple[str, Any]], value: Any, on_change: Callable[[Any], None]) -> Any:
     """Return a slider over named values."""
     slider = ipywidgets.SelectionSlider(
-        options=list(options), value=value, description=label, style=_STYLE, layout=_WIDE, continuous_update=True,
+        options=list(options), value=value, description=label, style=_STYLE, layout=_AUTO, continuous_update=True,
     )  # fmt: skip
     slider.observe(lambda change: on_change(change["new"]), names="value")
     return slider
@@ -109,7 +109,7 @@ def choice_slider(label: str, options: Sequence[tuple[str, Any]], value: Any, on
 
 def menu(label: str, options: Sequence[tuple[str, Any]], value: Any, on_change: Callable[[Any], None]) -> Any:
     """Return a list of named values to choose from."""
-    dropdown = ipywidgets.Dropdown(options=list(options), value=value, description=label, style=_STYLE, layout=_WIDE)
+    dropdown = ipywidgets.Dropdown(options=list(options), value=value, description=label, style=_STYLE, layout=_AUTO)
     dropdown.observe(lambda change: on_change(change["new"]), names="value")
     return dropdown
 
@@ -120,7 +120,7 @@ def number_slider(
     """Return a slider from one number to another, by default in a hundred steps."""
     slider = ipywidgets.FloatSlider(
         value=value, min=low, max=high, step=step or (high - low) / _COARSE, readout_format=".3g", description=label,
-        style=_STYLE, layout=_WIDE,
+        style=_STYLE, layout=_AUTO,
     )  # fmt: skip
     slider.observe(lambda change: on_change(change["new"]), names="value")
     return slider

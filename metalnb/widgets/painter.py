@@ -1,4 +1,4 @@
-"""Turning an array into a picture: which arrays can be shown, and in what colours."""
+"""Turning an array into a picture: which arrays can be shown, and in what colors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FASTEST = 1  # zlib's level: a frame is shown only once
 class Painter:
     """Turns arrays of one shape into PNG.
 
-    A plane of numbers is coloured by a colour map between two limits. Three or four numbers per pixel are red, green,
+    A plane of numbers is colored by a color map between two limits. Three or four numbers per pixel are red, green,
     blue and alpha: 8-bit integers as they are, or floats from 0 to 1.
 
     Parameters
@@ -26,12 +26,12 @@ class Painter:
         For messages: the function and the kernel.
     shape : tuple of int
         (H, W), (H, W, 3) or (H, W, 4).
-    colours : str
-        The name of one of matplotlib's colour maps.
+    colors : str
+        The name of one of matplotlib's color maps.
     limits : tuple of float or None
-        The values at the ends of the colour map; None for each picture's own smallest and largest number.
+        The values at the ends of the color map; None for each picture's own smallest and largest number.
     keep_limits : bool, optional
-        Whether default limits only ever widen, so that colours keep their meaning from picture to picture.
+        Whether default limits only ever widen, so that colors keep their meaning from picture to picture.
     origin : {"upper", "lower"}
         The position of row 0.
 
@@ -41,7 +41,7 @@ class Painter:
     """
 
     def __init__(
-        self, caller: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, keep_limits: bool = False
+        self, caller: str, shape: tuple[int, ...], colors: str, limits: Any, origin: str, *, keep_limits: bool = False
     ) -> None:
         if not (len(shape) == 2 or (len(shape) == 3 and shape[2] in {3, 4})) or 0 in shape:
             rule = "a picture is an array of shape (H, W), (H, W, 3) or (H, W, 4)"
@@ -52,8 +52,8 @@ class Painter:
         self.limits = self._fixed_limits = _check_limits(caller, limits)
         self._keeps_limits = keep_limits
         self.size = shape[:2]
-        self.colours = colours
-        self.palette = palette(caller, colours) if len(shape) == 2 else None
+        self.colors = colors
+        self.palette = palette(caller, colors) if len(shape) == 2 else None
 
     def forget(self) -> None:
         """Forget the limits of the pictures so far."""
@@ -64,7 +64,7 @@ class Painter:
         return png(self.pixels(array), self.palette)
 
     def pixels(self, array: Any) -> Any:
-        """Return the array as uint8: entries of the palette, of shape (H, W), or colours, of shape (H, W, 3 or 4)."""
+        """Return the array as uint8: entries of the palette, of shape (H, W), or colors, of shape (H, W, 3 or 4)."""
         if self.flip:
             array = array[::-1]
         if self.palette is not None:
@@ -91,21 +91,21 @@ class Painter:
         return low, high
 
 
-def png(pixels: Any, colours: Any = None) -> bytes:
+def png(pixels: Any, colors: Any = None) -> bytes:
     """Return a picture as PNG, compressed quickly rather than well.
 
     Parameters
     ----------
     pixels : numpy.ndarray
-        uint8: colours of shape (H, W, 3), or (H, W, 4) with alpha; entries of a palette of shape (H, W).
-    colours : numpy.ndarray, optional
+        uint8: colors of shape (H, W, 3), or (H, W, 4) with alpha; entries of a palette of shape (H, W).
+    colors : numpy.ndarray, optional
         uint8, shape (256, 3): red, green, blue.
     """
     from PIL import Image
 
     image = Image.fromarray(np.ascontiguousarray(pixels))
-    if colours is not None:
-        image.putpalette(colours.tobytes())
+    if colors is not None:
+        image.putpalette(colors.tobytes())
     file = io.BytesIO()
     image.save(file, "PNG", compress_level=_FASTEST)
     return file.getvalue()
@@ -131,10 +131,10 @@ def _check_limits(caller: str, limits: Any) -> tuple[float, float] | None:
     return low, high
 
 
-def palette(caller: str, colours: str) -> Any:
-    """Return the 256 entries of a colour map, shape (256, 3)."""
+def palette(caller: str, colors: str) -> Any:
+    """Return the 256 entries of a color map, shape (256, 3)."""
     from matplotlib import colormaps
 
-    if colours not in colormaps:
-        raise ArgumentError(f"{caller}: colours is the name of one of matplotlib's colour maps; got {colours!r}.")
-    return (colormaps[colours](np.linspace(0, 1, 256))[:, :3] * 255 + 0.5).astype(np.uint8)
+    if colors not in colormaps:
+        raise ArgumentError(f"{caller}: colors is the name of one of matplotlib's color maps; got {colors!r}.")
+    return (colormaps[colors](np.linspace(0, 1, 256))[:, :3] * 255 + 0.5).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Small plots as SVG that takes its colours from the page.
+"""Small plots as SVG that takes its colors from the page.
 
 They contain no text. Their labels are HTML beside them, which keeps its size when the plot is stretched, and which
 reads as sentences on a page that shows no SVG.
@@ -14,7 +14,7 @@ __all__ = ["bar", "bins", "histogram", "is_wide", "line", "spark"]
 
 _W, _H = 300, 64  # coordinates of the marks; the page stretches them
 _BINS = 36
-_WIDE = 10
+_WIDE_RATIO = 10
 _DOT = 'stroke-linecap="round" vector-effect="non-scaling-stroke"'
 
 
@@ -76,7 +76,7 @@ def line(values: Sequence[float], titles: Sequence[str] = ()) -> str:
 
 def is_wide(values: Sequence[float]) -> bool:
     """Return whether values are so far apart that `line` uses a logarithmic axis."""
-    return min(values) > 0 and max(values) > _WIDE * min(values)
+    return min(values) > 0 and max(values) > _WIDE_RATIO * min(values)
 
 
 def spark(values: Sequence[float]) -> str:

@@ -64,7 +64,7 @@ def test_the_output_has_the_kernels_dtype() -> None:
 
 @pytest.mark.parametrize(("boundary", "mode"), [("nearest", "edge"), ("reflect", "symmetric"), ("periodic", "wrap")])
 @pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
-def test_stencil_reads_its_neighbours(boundary: str, mode: str, ours: bool, rng: np.random.Generator) -> None:
+def test_stencil_reads_its_neighbors(boundary: str, mode: str, ours: bool, rng: np.random.Generator) -> None:
     if ours and boundary == "periodic":
         pytest.skip("one engine's arrays are enough for the third boundary")
     x = rng.random((101, 67), np.float32)
@@ -74,7 +74,7 @@ def test_stencil_reads_its_neighbours(boundary: str, mode: str, ours: bool, rng:
 
 
 def test_without_overlap_the_edges_are_wrong(rng: np.random.Generator) -> None:
-    """The purpose of the overlap: without it a stencil lacks the neighbours at each block's edges."""
+    """The purpose of the overlap: without it a stencil lacks the neighbors at each block's edges."""
     x = rng.random((20, 20), np.float32) + 1
     found = mnb.dask.map_blocks(mnb.compile(FIVE).five, da.from_array(x, chunks=10), size=shape).compute()
     assert (found[9:11] == 0).all()

@@ -23,7 +23,7 @@ FEW, MANY = 1, 132  # processors: one, which any tile keeps busy, and an H100's 
 def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
     laid_out = [Strided(x.shape, tuple(s // x.itemsize for s in x.strides), 0) for x in (a, b)]
     plan = plan_product(*laid_out, (), dtype, device_of(a.engine.caps), (True, True))
-    return [" ".join((s.kernel, *s.ways)) for s in plan.steps]
+    return [" ".join((s.kernel, *s.load_kinds)) for s in plan.steps]
 
 
 # Lengths near those of a tile (64 and 128), a SIMD-group (32), and a strip (8 and 32).
@@ -271,7 +271,7 @@ def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
 
 def steps(shape: tuple[int, ...], gone: tuple[int, ...], a: mnb.Array) -> list[str]:
     strides = [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
-    plan = plan_reduction(axes_of_view(shape, strides, gone), 0, 4, 1, device_of(a.engine.caps), has_centre=False)
+    plan = plan_reduction(axes_of_view(shape, strides, gone), 0, 4, 1, device_of(a.engine.caps), has_center=False)
     return [f"{s.kernel} {s.outputs}" for s in plan or ()]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import metalnb as mnb
 
-__all__ = ["SOURCE", "VSCODE", "sanitised", "stills", "vscode_page", "vscode_script"]
+__all__ = ["SOURCE", "VSCODE", "sanitized", "stills", "vscode_page", "vscode_script"]
 
 SOURCE = """\
 #include <metal_stdlib>
@@ -96,7 +96,7 @@ _EMPTY = {"br", "hr", "img", "wbr"}
 _ATTRIBUTES = {"src", "alt", "title", "width", "height", "colspan", "rowspan", "open"}
 
 
-class _Sanitiser(HTMLParser):
+class _Sanitizer(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.kept: list[str] = []
@@ -123,9 +123,9 @@ class _Sanitiser(HTMLParser):
             self.kept.append(escape(data, quote=False))
 
 
-def sanitised(html: str) -> str:
+def sanitized(html: str) -> str:
     """Return what a strict page leaves of HTML: no styles, classes, scripts, drawings or buttons."""
-    reader = _Sanitiser()
+    reader = _Sanitizer()
     reader.feed(html)
     reader.close()
     return "".join(reader.kept)
@@ -141,7 +141,7 @@ _POLICY = (
 
 
 def vscode_page(theme: str) -> str:
-    """Return an empty page of VS Code's notebook renderer: its policy, its colours, its rules for tables and code."""
+    """Return an empty page of VS Code's notebook renderer: its policy, its colors, its rules for tables and code."""
     ink, paper = VSCODE[theme]
     body = f'<body class="vscode-{theme}" data-vscode-theme-kind="vscode-{theme}"><div id="container"></div></body>'
     return f"""<!doctype html>

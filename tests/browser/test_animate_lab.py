@@ -51,7 +51,7 @@ kernel void life(device const uchar* now, device uchar* next,
     next[i.y * n.x + i.x] = alive == 3 || (alive == 4 && here);
 }""",
     "moving = mnb.animate(heat, start, alpha=0.2, steps=16)\nmoving",
-    "mnb.animate(life, board, swap=('now', 'next'), rate=10, colours='gray')",
+    "mnb.animate(life, board, swap=('now', 'next'), rate=10, colors='gray')",
     "moving.frames",
     "from metalnb.widgets.animate import animation\ngif, animation.gif = animation.gif, None",
     "animation.gif = gif",

@@ -1,4 +1,4 @@
-"""Typing in a cell in JupyterLab: its colours, Tab and Shift-Tab, in the light and the dark theme.
+"""Typing in a cell in JupyterLab: its colors, Tab and Shift-Tab, in the light and the dark theme.
 
 All tests use one JupyterLab. The screenshots are left in ``build/screenshots``.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab import CELLS, COLOURS, EXTENSION, THEMES, Cell, Page, new_notebook, opened
+from lab import CELLS, COLORS, EXTENSION, THEMES, Cell, Page, new_notebook, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -58,34 +58,34 @@ def browses(test: Any) -> Any:
 
 
 @browses
-def test_a_metal_cell_is_coloured_as_metal_and_its_neighbours_are_left_alone(page: Page) -> None:
+def test_a_metal_cell_is_colored_as_metal_and_its_neighbors_are_left_alone(page: Page) -> None:
     metal, python = Cell(page, 1), Cell(page, 2)
     assert [Cell(page, i).mime() for i in range(5)] == [
         "text/x-ipython", "text/x-metal", "text/x-ipython", "text/x-ipython", "text/x-ipythongfm",
     ]  # fmt: skip
-    keyword, kind = python.colour("for"), python.colour("float")
+    keyword, kind = python.color("for"), python.color("float")
     assert keyword == kind  # JupyterLab draws both green, keywords bold
     for word in ("struct", "kernel", "device", "float3", "packed_half2", "uint"):
-        assert metal.colour(word) == keyword, word
-    attribute, comment = metal.colour("buffer"), metal.colour("// a start")
-    assert metal.colour("thread_position_in_grid") == attribute
-    assert len({keyword, attribute, comment, metal.colour("%%metal --quiet")}) == 4
-    assert metal.colour("0x1.8p-3f") == python.colour("3")
+        assert metal.color(word) == keyword, word
+    attribute, comment = metal.color("buffer"), metal.color("// a start")
+    assert metal.color("thread_position_in_grid") == attribute
+    assert len({keyword, attribute, comment, metal.color("%%metal --quiet")}) == 4
+    assert metal.color("0x1.8p-3f") == python.color("3")
     plain = "getComputedStyle(document.querySelector('.jp-CodeCell .cm-content')).color"
-    words = [text for text, colour in page.evaluate(f"{COLOURS}(2)") if colour != page.evaluate(plain)]
+    words = [text for text, color in page.evaluate(f"{COLORS}(2)") if color != page.evaluate(plain)]
     assert "device" not in words
     assert "kernel" not in words
 
 
 @browses
-def test_the_colours_come_and_go_as_the_first_line_is_typed(page: Page) -> None:
+def test_the_colors_come_and_go_as_the_first_line_is_typed(page: Page) -> None:
     written = Cell(page, 3)
     written.put("%%meta\nkernel void f(device float* x) {}")
     written.go("%%meta")
     assert written.mime() == "text/x-ipython"
     written.type("l")
     assert written.mime() == "text/x-metal"
-    page.wait(f"{COLOURS}(3).some(([text]) => text === 'kernel')")
+    page.wait(f"{COLORS}(3).some(([text]) => text === 'kernel')")
     written.type("s")
     assert written.mime() == "text/x-ipython"
     written.press("Backspace", 8)

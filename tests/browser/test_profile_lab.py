@@ -74,9 +74,9 @@ class Card:
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_page_needs_no_jupyter(browser: str, tmp_path: Path, width: int, dark: bool) -> None:
     html = mnb.profile(mnb.compile(TILE).turned, np.zeros((32, 32), np.float32), threadgroup=(32, 32))._repr_html_()
-    colours = "background:#111;color:#ddd" if dark else "background:#fff;color:#222"
+    colors = "background:#111;color:#ddd" if dark else "background:#fff;color:#222"
     room = "padding:0 110px"  # the width that prompts and side bars take
-    text = f"<!doctype html><meta charset=utf-8><body style='{colours};{room}'>{html}{html}"
+    text = f"<!doctype html><meta charset=utf-8><body style='{colors};{room}'>{html}{html}"
     tmp_path.joinpath("page.html").write_text(text, "utf-8")
     with chromium(browser, tmp_path, time.monotonic() + SECONDS, width=width) as page:
         page.call("Page.navigate", url=tmp_path.joinpath("page.html").as_uri())

@@ -124,7 +124,7 @@ def test_an_array_is_an_image_on_which_what_is_touched_is_marked(image: Page) ->
     assert marked(image, "y", "mt-others") == [at for at in threads if at != own]
     assert marked(image, "x", "mt-read") == []
     key(image, "ArrowLeft")
-    assert marked(image, "x", "mt-read") == [21 * 80], "the neighbour across the edge"
+    assert marked(image, "x", "mt-read") == [21 * 80], "the neighbor across the edge"
     image.screenshot(SCREENSHOTS / "stepper-image.png")
     told = "document.querySelector('[data-memory=\"y\"] .mt-caption').textContent"
     assert image.evaluate(told) == "rows 6 to 37, columns 48 to 79; all 0"

@@ -54,9 +54,9 @@ kernel void julia(device float* image, constant float2& c, uint2 at [[thread_pos
     image[at.y * size.x + at.x] = n < 200 ? log(n + 1 - log2(log2(dot(z, z)) / 2)) : 0;
 }
 
-kernel void rings(device float* image, constant float2& centre, constant float& height, constant float& width,
+kernel void rings(device float* image, constant float2& center, constant float& height, constant float& width,
                   uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
-    float2 p = centre + (float2(at) + 0.5 - 0.5 * float2(size)) / size.y * height;
+    float2 p = center + (float2(at) + 0.5 - 0.5 * float2(size)) / size.y * height;
     image[at.y * size.x + at.x] = fract(length(p) / width);
 }""",
     "board = mnb.dashboard(saxpy, x, y, a=2.0)\nboard",
@@ -69,8 +69,8 @@ for _ in range(150):
     "tuner = mnb.tune(blur, image, radius=200)\ntuner",
     "mnb.explore(julia, c=(-0.7269, 0.1889), grid=(384, 384))",
     """\
-mnb.explore(rings, centre=(0.0, 0.0), height=2.0, width=0.5, grid=(300, 200),
-            window=("centre.x", "centre.y", "height"))""",
+mnb.explore(rings, center=(0.0, 0.0), height=2.0, width=0.5, grid=(300, 200),
+            window=("center.x", "center.y", "height"))""",
 ]
 SETUP, KERNELS, BOARD, WATCH, LOOP, TUNE, EXPLORE, WINDOW = range(len(CELLS))
 

@@ -125,7 +125,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "missing by name": call("saxpy", y=y5, a=2),
     "surplus": call("total", ones(3), ones(1), 3, 4),
     "unknown name": call("saxpy", x5, y5, scale=2),
-    "misspelt name": call("configure", setings=SETTINGS, grid=1),
+    "misspelled name": call("configure", setings=SETTINGS, grid=1),
     "given twice": call("saxpy", x5, y5, x=x5, a=2),
     "shapes of no output": call("saxpy", x5, y5, a=2, shapes={"x": 5}),
     "shapes of an output given": call("saxpy", x5, y5, ones(5), 2, shapes={"out": 5}),
@@ -188,7 +188,7 @@ CASES: dict[str, Callable[[], Any]] = {
         "shared", ones(10000), threadgroup=1024, threadgroup_memory={"scratch": 32784}
     ),
     "threadgroup memory by name": call("shared", ones(10), scratch=10),
-    "misspelt option": call("saxpy", ones(10), ones(10), ones(10), 1.0, thread_group=10),
+    "misspelled option": call("saxpy", ones(10), ones(10), ones(10), 1.0, thread_group=10),
     "threadgroup memory of no name": call("shared", ones(10), threadgroup_memory={"scrtch": 16}),
     "threadgroup memory of none": call("saxpy", x5, y5, a=1, threadgroup_memory={"scratch": 16}),
     "threadgroup memory too small": call("shared", ones(10), threadgroup_memory={"scratch": 15}),
@@ -323,7 +323,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "surplus": (mnb.ArgumentError, "total: takes 2 arguments; got 4 by position. Call total(x, sum)."),
     "unknown name": (mnb.ArgumentError, "saxpy: has no argument 'scale'. Call saxpy(x, y, out, a)."),
-    "misspelt name": (
+    "misspelled name": (
         mnb.ArgumentError,
         "configure: has no argument 'setings'. Did you mean 'settings'? Call configure(out, settings).",
     ),
@@ -524,7 +524,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "shared: argument 'scratch' [[threadgroup(0)]] is threadgroup float4*; the launch allocates it. Leave it out, or pass its size: threadgroup_memory={'scratch': bytes}.",
     ),
-    "misspelt option": (
+    "misspelled option": (
         mnb.ArgumentError,
         "saxpy: has no argument 'thread_group'. Did you mean 'threadgroup'? Call saxpy(x, y, out, a).",
     ),

@@ -246,7 +246,7 @@ def test_parts_of_a_key_do_not_run_together() -> None:
 
 
 def test_many_programs_do_not_stay_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_KEPT", 3)
+    monkeypatch.setattr(programs, "_PROGRAMS_KEPT", 3)
     programs._programs.clear()
     made = [mnb.compile(cell(n, folder)) for n in range(5)]
     assert len(programs._programs) == 3

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.call.binding import Binder
+from metalnb.call.argument_binding import Binder
 from metalnb.engine import engine_choice as engines
 from metalnb.installed import version_of
 

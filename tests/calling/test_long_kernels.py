@@ -18,8 +18,8 @@ from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.ir_build import write_ir
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read_module
-from metalnb.engine.robust.rewriting.checks import Checks
-from metalnb.engine.vectoriser.simd_forms import form_for
+from metalnb.engine.robust.rewriting.check_insertion import Checks
+from metalnb.engine.vectorizer.simd_forms import form_for
 
 
 def _kernels() -> Any:
@@ -129,10 +129,10 @@ def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytes
     form = form_for((32, 1, 1), (32, 1, 1), simd=False)
     for kernel in (LONG.butterfly(SMALL, 2), LONG.products(SMALL, 16)):
         unit = mnb.compile(kernel.text, engine="cpu").k.unit
-        made = vector_build.vectorise_form(read_module(vector_build.thread_text(unit)), form)
+        made = vector_build.vectorize_form(read_module(vector_build.thread_text(unit)), form)
         with monkeypatch.context() as patched:
             patched.setattr(vector_build, "_compile_text", lambda _text, flags, _unit: given.append(flags) or b"")
-            vector_build.compile_vectorised(made, unit)
+            vector_build.compile_vectorized(made, unit)
     assert ["-disable-cgp" in flags for flags in given] == [False, True]
 
 

@@ -82,7 +82,7 @@ def test_wide_pictures_are_thinned() -> None:
     ("float", (20, 30, 3), np.float32, 3), ("uchar", (20, 30, 4), np.uint8, 4),
     ("uchar4", (20, 30, 4), np.uint8, 1), ("float4", (20, 30, 4), np.float32, 1), ("int", (2, 20, 30), np.int32, 1),
 ])  # fmt: skip
-def test_colours_are_one_pixel(kind: str, shape: tuple[int, ...], dtype: Any, per: int) -> None:
+def test_colors_are_one_pixel(kind: str, shape: tuple[int, ...], dtype: Any, per: int) -> None:
     text = f"kernel void k(device {kind}* x, uint i [[thread_position_in_grid]]) {{ x[i] = x[i + 5]; }}"
     x = numbers(shape, dtype)
     seen = mnb.trace(mnb.compile(text).k, x, grid=8, threadgroup=8)
@@ -93,7 +93,7 @@ def test_colours_are_one_pixel(kind: str, shape: tuple[int, ...], dtype: Any, pe
 
 
 @pytest.mark.parametrize(("kind", "at"), [("uchar", "3 * (150 * 300 + 200 + i)"), ("uchar4", "150 * 300 + 200 + i")])
-def test_the_part_of_a_large_image_in_colours_is_the_one_that_is_touched(kind: str, at: str) -> None:
+def test_the_part_of_a_large_image_in_colors_is_the_one_that_is_touched(kind: str, at: str) -> None:
     x = numbers((200, 300, 4 if kind == "uchar4" else 3), np.uint8)
     text = f"kernel void k(device {kind}* x, uint i [[thread_position_in_grid]]) {{ x[{at}] = 0; }}"
     image = images(mnb.trace(mnb.compile(text).k, x, grid=8, threadgroup=8))["x"]

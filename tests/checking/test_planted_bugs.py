@@ -13,7 +13,7 @@ from metalnb import engine as engines
 from metalnb import puzzles
 from metalnb.engine.cpu.validated.validated_run import run_validated
 from metalnb.validation.access_report import NOTES
-from metalnb.validation.judgement import Judge
+from metalnb.validation.judgment import Judge
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the validated build runs under Linux")
 

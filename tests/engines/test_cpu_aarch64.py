@@ -20,8 +20,8 @@ from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.linking import link
 from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.unit import Unit
-from metalnb.engine.vectoriser.simd_forms import form_for
-from metalnb.engine.vectoriser.vectorise import uses_simdgroup
+from metalnb.engine.vectorizer.simd_forms import form_for
+from metalnb.engine.vectorizer.vectorize import uses_simdgroup
 
 QEMU = shutil.which("qemu-aarch64")
 pytestmark = [
@@ -85,8 +85,8 @@ def code_of(unit: Unit, way: str) -> tuple[bytes, int]:
     if way == "lanes":
         module = read_module(vector_build.thread_text(unit, flags=flags))
         form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=uses_simdgroup(module))
-        made = vector_build.vectorise_form(module, form, flags)
-        return vector_build.compile_vectorised(made, unit, flags), made.storage_bytes
+        made = vector_build.vectorize_form(module, form, flags)
+        return vector_build.compile_vectorized(made, unit, flags), made.storage_bytes
     text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
     return driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED), 0
 

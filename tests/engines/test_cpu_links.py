@@ -20,8 +20,8 @@ from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.linking import link, run_tool
 from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.unit import Unit
-from metalnb.engine.vectoriser.simd_forms import form_for
-from metalnb.engine.vectoriser.vectorise import uses_simdgroup
+from metalnb.engine.vectorizer.simd_forms import form_for
+from metalnb.engine.vectorizer.vectorize import uses_simdgroup
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with ziglang's files for Linux")
 CELL = """
@@ -70,7 +70,7 @@ def made_in_lanes(triple: str, kernel: str) -> bytes:
         flags = (*flags, "-mf16c")
     module = read_module(vector_build.thread_text(unit, flags=flags))
     form = form_for((200, 1, 1), (64, 1, 1), simd=uses_simdgroup(module))
-    code = vector_build.compile_vectorised(vector_build.vectorise_form(module, form, flags), unit, flags)
+    code = vector_build.compile_vectorized(vector_build.vectorize_form(module, form, flags), unit, flags)
     names = ["lanes", *["half_conversions"] * triple.startswith("x86_64"), *["windows_calls"] * (triple == WINDOWS)]
     return link(code, *(toolchain.compile_runtime(name, flags) for name in names), triple=triple)
 

@@ -189,7 +189,7 @@ def _sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.flo
     return total, np.nan_to_num((a - (total - part)) + (b - part), posinf=0, neginf=0)
 
 
-def test_the_vectoriser_knows_the_processor(processor: str) -> None:
+def test_the_vectorizer_knows_the_processor(processor: str) -> None:
     """It once took every processor for the first one queried, so that a kernel ran one thread at a time."""
     assert processor
     assert vector_build.machine() == vector_build.machine(toolchain.flags())
@@ -219,7 +219,7 @@ def test_inverse_roots_in_fast_math(processor: str) -> None:
 @pytest.mark.long(every=5)
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32])
 def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signedinteger]) -> None:
-    """For numbers at powers of 2, random ones, and neighbours of multiples; by varying and by uniform divisors."""
+    """For numbers at powers of 2, random ones, and neighbors of multiples; by varying and by uniform divisors."""
     assert processor
     name = np.dtype(dtype).name + "_t"
     program = mnb.compile(

@@ -171,9 +171,9 @@ kernel void group(device uint* y, uint i [[thread_position_in_grid]], uint n [[t
 
 def test_arrays_of_equal_layout_share_a_form() -> None:
     a, b = mnb.ones((3, 4), device="cpu"), mnb.zeros((3, 4), device="cpu")
-    assert a.formed() is b.formed()
-    assert (a + b).formed() is a.formed()
+    assert a.shared_form() is b.shared_form()
+    assert (a + b).shared_form() is a.shared_form()
     others = [a.T, a[1:], a[:, ::2], a.astype(mnb.int32), mnb.ones((4, 3), device="cpu")]
-    assert len({id(x.formed()) for x in (a, *others)}) == 1 + len(others)
+    assert len({id(x.shared_form()) for x in (a, *others)}) == 1 + len(others)
     for x in others:  # and each has its own plan
         assert np.array_equal(np.asarray(x + x), 2 * np.asarray(x))

@@ -18,7 +18,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu import cpu_engine
 from metalnb.engine.cpu.cpu_checks import thread_checks
-from metalnb.engine.vectoriser.not_vectorised import NotVectorised
+from metalnb.engine.vectorizer.not_vectorized import NotVectorized
 
 
 def is_checked(ticket: Any) -> bool:
@@ -59,11 +59,11 @@ def found_and_named(fault: str, engine: str) -> None:
 
 @pytest.fixture
 def a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a kernel one thread at a time, as the engine does where it cannot vectorise."""
+    """Run a kernel one thread at a time, as the engine does where it cannot vectorize."""
 
     def refused(_: object) -> None:
         message = "the test says so"
-        raise NotVectorised(message)
+        raise NotVectorized(message)
 
     monkeypatch.setattr(cpu_engine, "open_vector_binary", refused)
 

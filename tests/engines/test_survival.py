@@ -132,7 +132,7 @@ def test_integer_division_has_one_result(name: str, threadgroup: int) -> None:
     assert (q[1::4] == 7).all()  # dividing by 0 acts as dividing by 1, in vector code and after it
     assert (q[3::4] == kinds.max).all()
     assert (r[1::2] == 0).all()
-    assert (q[2::4] == 3).all()  # the neighbours of a division by zero are right
+    assert (q[2::4] == 3).all()  # the neighbors of a division by zero are right
     assert (r[2::4] == 1).all()
 
 

@@ -31,7 +31,7 @@ from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_types import IRType
 from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
-from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks, insert_checks
+from metalnb.engine.robust.rewriting.check_insertion import CheckedModule, Checks, insert_checks
 from metalnb.engine.robust.rewriting.size_limits import limit_words
 
 # Loops whose bounds are read from memory, so that nothing is proven before the launch.

@@ -34,7 +34,7 @@ from metalnb.engine.clang.driver import BackendError  # noqa: E402
 from metalnb.engine.cpu.lanes.vector_build import thread_text  # noqa: E402
 from metalnb.engine.llvm.instructions import IRFunction  # noqa: E402
 from metalnb.engine.llvm.llvm_types import UnsupportedIR  # noqa: E402
-from metalnb.engine.vectoriser.not_vectorised import NotVectorised  # noqa: E402
+from metalnb.engine.vectorizer.not_vectorized import NotVectorized  # noqa: E402
 from metalnb.errors import EngineUnavailable  # noqa: E402
 
 LIMIT = 30.0  # seconds to compile and run a kernel in one form
@@ -88,7 +88,7 @@ class Question:
     launch : Launch
     fault : {"differs", "died", "raises", "crashes", "slow"}
         Vector code writes other results than threads run one at a time; it crashes or does not end, as they do; the
-        vectoriser raises; clang does not compile its text; or both take more than `seconds` of processor time.
+        vectorizer raises; clang does not compile its text; or both take more than `seconds` of processor time.
     seconds : float, optional
     """
 
@@ -132,7 +132,7 @@ def _answer(asked: tuple[str, str, Launch]) -> str | float | None:
         return digest(memory) if memory is not None else None
     except (UnsupportedIR, EngineUnavailable):
         return None
-    except NotVectorised as reason:
+    except NotVectorized as reason:
         return "crashes" if isinstance(reason.__cause__, BackendError) else None
     except Exception:  # noqa: BLE001  (the fault that is asked about)
         return "raises"
@@ -149,7 +149,7 @@ def main() -> None:
     fault.add_argument("--differs", action="store_const", const="differs", dest="fault", default="differs",
                        help="vector code writes other results than threads run one at a time (default)")  # fmt: skip
     fault.add_argument("--dies", action="store_const", const=DIED, dest="fault", help="vector code crashes or hangs")
-    fault.add_argument("--raises", action="store_const", const="raises", dest="fault", help="the vectoriser raises")
+    fault.add_argument("--raises", action="store_const", const="raises", dest="fault", help="the vectorizer raises")
     fault.add_argument("--crashes", action="store_const", const="crashes", dest="fault", help="clang rejects its text")
     fault.add_argument("--slower-than", type=float, metavar="SECONDS", help="both together take longer")
     parser.add_argument("--kernel", help="which kernel of the .metal file (default: the first)")

@@ -61,7 +61,7 @@ def test_random_kernels_in_vector_registers(first: int, march: str, monkeypatch:
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
-# Each was once wrong in vector registers; tests/vectoriser/test_wrong_once.py tests the causes.
+# Each was once wrong in vector registers; tests/vectorizer/test_wrong_once.py tests the causes.
 WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40_000_253)
 
 

@@ -23,7 +23,7 @@ import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY
 from metalnb.engine.cuda.cuda_checks.two_step_ptx import CheckedPtx, compile_checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, split_launches
-from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks
+from metalnb.engine.robust.rewriting.check_insertion import CheckedModule, Checks
 from metalnb.msl.rewrite.scan import scan
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")

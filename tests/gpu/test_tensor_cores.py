@@ -16,7 +16,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine.cpu import cpu_engine, toolchain
-from metalnb.engine.vectoriser.not_vectorised import NotVectorised
+from metalnb.engine.vectorizer.not_vectorized import NotVectorized
 from metalnb.library_kernels.launching.programs import instantiation
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -37,7 +37,7 @@ def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def apart(_: Any) -> Any:  # the emulated instructions need a fiber per thread
         message = "emulated"
-        raise NotVectorised(message)
+        raise NotVectorized(message)
 
     monkeypatch.setattr(cpu_engine, "open_vector_binary", apart)
 

@@ -132,14 +132,14 @@ def transpose(bench: Bench, kind: str, shape: tuple[int, int]) -> Check:
 
 @table.case({"n": 1, "k": 1}, {"n": 1000, "k": 17}, {"n": 77, "k": 32})
 def kmeans(bench: Bench, n: int, k: int) -> list[Check]:
-    points, centres = bench.normal(n, 3), bench.normal(k, 3)
+    points, centers = bench.normal(n, 3), bench.normal(k, 3)
     nearest, sums = np.zeros(n, np.uint8), np.zeros((k, 4), np.int32)
-    bench.load().assign(points, centres, nearest, sums, k, grid=n, threadgroup=128)
-    distance = ((points.astype(np.float64)[:, None] - centres.astype(np.float64)) ** 2).sum(-1)
+    bench.load().assign(points, centers, nearest, sums, k, grid=n, threadgroup=128)
+    distance = ((points.astype(np.float64)[:, None] - centers.astype(np.float64)) ** 2).sum(-1)
     chosen = distance[np.arange(n), nearest]
     fixed = np.zeros((k, 4), np.int64)
     np.add.at(
         fixed, nearest, np.concatenate([np.rint(points * np.float32(65536)), np.ones((n, 1))], -1).astype(np.int64)
     )
-    # If the distances of two centres differ only by rounding, either is right.
+    # If the distances of two centers differ only by rounding, either is right.
     return [Check(chosen.astype(np.float32), distance.min(-1), roundings=16), Check(sums, fixed)]

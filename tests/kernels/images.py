@@ -32,7 +32,7 @@ def mandelbrot(bench: Bench, width: int, height: int) -> list[Check]:
     iterations = 50
     # Steps of a power of two and few digits keep float exact for the first squarings, which decide whether a point
     # escapes.
-    view = {"centre": (-0.5, 0.25), "scale": 0.0625, "iterations": iterations}
+    view = {"center": (-0.5, 0.25), "scale": 0.0625, "iterations": iterations}
     image, escape = bench.load().mandelbrot(view=view, grid=(width, height), threadgroup=(8, 8))
     y, x = np.mgrid[:height, :width]
     c = (-0.5 + 0.0625 * (x - 0.5 * width)) + 1j * (0.25 + 0.0625 * (y - 0.5 * height))
@@ -67,7 +67,7 @@ def sobel(bench: Bench, width: int, height: int) -> list[Check]:
 
 
 def _cubic(t: Array) -> Array:
-    """Return Keys' weights of the four neighbours at distance t from the second."""
+    """Return Keys' weights of the four neighbors at distance t from the second."""
     a = -0.75
     far = lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a  # noqa: E731
     near = lambda x: ((a + 2) * x - (a + 3)) * x * x + 1  # noqa: E731

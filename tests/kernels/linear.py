@@ -1,4 +1,4 @@
-"""Matrix products: quantised, tiled, by SIMD-group matrices, sparse."""
+"""Matrix products: quantized, tiled, by SIMD-group matrices, sparse."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-// Escape times of the Mandelbrot set, coloured by a palette in constant memory.
+// Escape times of the Mandelbrot set, colored by a palette in constant memory.
 #include <metal_stdlib>
 using namespace metal;
 
 struct View {
-    float2 centre;
+    float2 center;
     float scale;      // of one pixel
     ushort iterations;
 };
@@ -14,7 +14,7 @@ constant uchar4 palette[4] = {
 
 kernel void mandelbrot(device uchar4 *image, device ushort *escape, constant View &view,
                        ushort2 at [[thread_position_in_grid]], ushort2 size [[threads_per_grid]]) {
-    const float2 c = view.centre + view.scale * (float2(at) - 0.5 * float2(size));
+    const float2 c = view.center + view.scale * (float2(at) - 0.5 * float2(size));
     float2 z = 0;
     ushort n = 0;
     while (n < view.iterations && length_squared(z) <= 4.0) {

@@ -54,10 +54,10 @@ def laplacian(bench: Bench, width: int, height: int) -> Check:
     def shifted(a: Array, dy: int, dx: int) -> Array:
         return np.roll(a, (dy, dx), (0, 1))
 
-    def nine(a: Array, centre: float) -> Array:
+    def nine(a: Array, center: float) -> Array:
         cross = sum(shifted(a, *s) for s in ((0, 1), (0, -1), (1, 0), (-1, 0)))
         corners = sum(shifted(a, *s) for s in ((1, 1), (1, -1), (-1, 1), (-1, -1)))
-        return (4 * cross + corners + centre * a) / 6
+        return (4 * cross + corners + center * a) / 6
 
     return Check(out, wide + 0.1 * nine(wide, -20), roundings=16, scale=np.abs(wide) + 0.1 * nine(np.abs(wide), 20))
 

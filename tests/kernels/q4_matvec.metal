@@ -1,4 +1,4 @@
-// y = W x with W quantised to four bits: blocks of 32 weights share a half scale, and a byte holds weight i in its
+// y = W x with W quantized to four bits: blocks of 32 weights share a half scale, and a byte holds weight i in its
 // low nibble and weight i + 16 in its high one, both biased by 8. Each SIMD-group computes four rows; each thread takes
 // half a block at a time.
 #include <metal_stdlib>

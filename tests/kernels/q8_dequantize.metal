@@ -1,4 +1,4 @@
-// Blocks of 32 signed bytes with a half scale, to any floating type: one thread writes four neighbouring values
+// Blocks of 32 signed bytes with a half scale, to any floating type: one thread writes four neighboring values
 // as one vector.
 #include <metal_stdlib>
 

@@ -62,11 +62,11 @@ WRONG = {
         'template [[host_name("kh")]] kernel kt ¦k<half>;',
         "explicit instantiation of 'k' does not refer to a function template, variable template, member function, "
         "member class, or static data member",
-        "the type written is not that of 'k' with these arguments: repeat its parameters with them, or write "
+        "the declaration does not match template 'k': repeat its parameters with these arguments substituted, or write "
         "decltype(k<T>) k<T>",
     ),
     "a half without a point": Wrong(
-        STD + K + "{ half h = 3¦h; y[i] = h; }", "invalid suffix 'h' on an integer", "write a point: 3.0h (MSL 2.1)",
+        STD + K + "{ half h = 3¦h; y[i] = h; }", "invalid suffix 'h' on an integer", "add a decimal point: 3.0h (MSL 2.1)",
     ),
     "a choice with nothing": Wrong(
         "void f() { }\n" + K + "{ y[i] = i < 3 ?¦ f() : 2; }", "an operand of ?: has no value: it is of type 'void'",
@@ -81,7 +81,7 @@ WRONG = {
         "cannot combine with previous 'void' declaration specifier", "such as half, cannot be used",
     ),
     "undeclared name": Wrong(STD + K + "{\n    y[i] = ¦scale * 2;\n}", "use of undeclared identifier 'scale'"),
-    "misspelt name": Wrong(
+    "misspelled name": Wrong(
         STD + "constant float scale = 2;\n" + K + "{ y[i] = ¦scal * 2; }",
         "use of undeclared identifier 'scal'; did you mean 'scale'?",
         "did you mean 'scale'?",
@@ -143,7 +143,7 @@ WRONG = {
     "the words of CUDA": Wrong(
         STD + "kernel void k(device float* y) { y[¦threadIdx.x] = 1; }",
         "use of undeclared identifier 'threadIdx'",
-        "in Metal write a parameter uint3 t [[thread_position_in_threadgroup]]",
+        "add a parameter uint3 t [[thread_position_in_threadgroup]]",
     ),
     "unknown type": Wrong(
         STD + "kernel void k(device ¦flaot* y) { y[0] = 1; }", "unknown type name 'flaot'", "did you mean 'float'?"
@@ -167,7 +167,7 @@ WRONG = {
     ),
     "a ballot as a number": Wrong(
         STD + K + "{ uint ¦votes = simd_ballot(i > 3); y[i] = votes; }", "no viable conversion from 'simd_vote' to 'uint'",
-        "the votes as bits, one for each lane: uint(simd_vote::vote_t(vote)) (MSL 6.9.2)",
+        "read the votes as bits, one per lane: uint(simd_vote::vote_t(vote)) (MSL 6.9.2)",
     ),
     "Python's power": Wrong(
         STD + K + "{ y[i] = i *¦* 2; }", "indirection requires pointer operand ('int' invalid)",
@@ -183,9 +183,9 @@ WRONG = {
     "Python's while": Wrong(STD + K + "{ while ¦i > 3: y[i] = 1; }", "expected '(' after 'while'", "write while (i < n) { … }"),
     "NumPy's function": Wrong(
         STD + K + "{ y[i] = ¦np.exp(y[i]); }", "use of undeclared identifier 'np'",
-        "in Metal write only the name of the function: exp(x) for np.exp(x)",
+        "drop the prefix: write exp(x) for np.exp(x)",
     ),
-    "NumPy's type": Wrong(STD + K + "{ ¦uint32 n = 3; y[i] = n; }", "unknown type name 'uint32'", "in Metal write uint"),
+    "NumPy's type": Wrong(STD + K + "{ ¦uint32 n = 3; y[i] = n; }", "unknown type name 'uint32'", "in Metal, write uint"),
     "a buffer's length": Wrong(
         STD + K + "{ y[i] = y¦.size(); }", "member reference base type 'device float *' is not a structure or union",
         "a pointer has elements, p[i], but no members; pass a buffer's length as a parameter: constant uint& n",
@@ -227,7 +227,7 @@ WRONG = {
     "bad attribute": Wrong(
         STD + "kernel void k(device float* y [[¦bogus(0)]]) { y[0] = 1; }", "unknown attribute 'bogus'", "section 5.2"
     ),
-    "misspelt attribute": Wrong(
+    "misspelled attribute": Wrong(
         STD + "kernel void k(device float* y, uint i [[¦thread_position_in_gird]]) { y[i] = 1; }",
         "unknown attribute 'thread_position_in_gird'",
         "did you mean [[thread_position_in_grid]]?",
@@ -306,7 +306,7 @@ WRONG = {
         '#include "/etc/passwd": a cell cannot include files',
         "MSL's own headers",
     ),
-    "include of a misspelt header": Wrong(
+    "include of a misspelled header": Wrong(
         "¦#include <metal_stdlob>\n" + K + "{ y[i] = 1; }",
         "#include <metal_stdlob>: a cell cannot include files",
         "did you mean 'metal_stdlib'?",

@@ -49,7 +49,7 @@ WORDS = {
 def test_a_word_is_refused_before_its_version(word: str) -> None:
     since, body = WORDS[word]
     cell = STD + f"kernel void k(device float* x, {ID}) {{ {body} }}"
-    with pytest.raises(mnb.CompileError, match=rf"'{word}' needs MSL {since}; the cell asks for MSL 2\.3") as caught:
+    with pytest.raises(mnb.CompileError, match=rf"'{word}' needs MSL {since}; the cell requests MSL 2\.3") as caught:
         mnb.compile(cell, msl="2.3", engine="cpu")
     assert caught.value.diagnostics[0].line == 3
     assert f"--msl {since}" in caught.value.diagnostics[0].hint

@@ -180,7 +180,7 @@ NEEDED = {
         ("namespace n { namespace m { int a(int x) { return x; }\nint z(int x) { return x; } } }\n"
         "kernel void k(device int* x) { *x = n::m::a(1); }"), ["int a("], ["int z("],
     ),
-    "what is specialised": (
+    "what is specialized": (
         ("template <typename T> T a(T x) { return x; }\ntemplate <> int a<int>(int x) { return x + 1; }\n"
         "kernel void k(device int* x) { *x = a(1); }"), ["T a(", "a<int>("], [],
     ),

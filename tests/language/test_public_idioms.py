@@ -45,7 +45,7 @@ template [[host_name("get_rows_q4_0")]] kernel get_rows_q_t get_rows_q<block_q4_
 """
 
 
-def test_quantised_rows_through_a_function_as_template_argument() -> None:
+def test_quantized_rows_through_a_function_as_template_argument() -> None:
     rng = np.random.default_rng(0)
     blocks = np.zeros((3, 2), dtype=[("d", "f2"), ("qs", "u1", 16)])
     blocks["d"], blocks["qs"] = rng.random((3, 2)), rng.integers(0, 256, (3, 2, 16))

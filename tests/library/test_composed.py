@@ -116,6 +116,7 @@ REFUSED = (
     (lambda x: mnb.tril_indices(-1), ValueError, "lengths must be 0 or more"),
     (lambda x: mnb.geomspace(-1, 1), ValueError, "one sign"),
     (lambda x: mnb.logspace(0, 1, dtype="int32"), TypeError, "takes floating dtypes"),
+    (lambda x: mnb.geomspace(1, 9, dtype="int32"), TypeError, "geomspace: takes floating dtypes"),
     (lambda x: mnb.topk(x, 5), ValueError, "between 0 and 4"),
     (lambda x: mnb.partition(x, 4), ValueError, "kth=4 is out of bounds for 4 elements"),
 )

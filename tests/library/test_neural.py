@@ -41,12 +41,12 @@ def test_large_batches_are_convolved_in_parts(monkeypatch: pytest.MonkeyPatch, r
     x, w = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((5, 4, 9, 9), (6, 2, 3, 3)))
     whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
     convolution_launch._parts.cache_clear()
-    monkeypatch.setattr(convolution_launch, "_MOST", 3000)  # two images
+    monkeypatch.setattr(convolution_launch, "_MOST_BYTES", 3000)  # two images
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
     convolution_launch._parts.cache_clear()
     monkeypatch.setattr(convolution, "convolve", lambda *_: None)  # as for images that are too large, and on GPUs
     whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
-    monkeypatch.setattr(convolution, "_MOST", 4000)
+    monkeypatch.setattr(convolution, "_MOST_BYTES", 4000)
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
 
 
@@ -280,7 +280,7 @@ def test_few_vectors_times_quantized_weights_by_matrices(
 
 
 def test_nan_spreads_from_a_vector_and_from_a_scale_by_matrices(gpu: Any) -> None:
-    """A vector's neighbour in a set, and rows beside one with a scale that is NaN, stay as they are."""
+    """A vector's neighbor in a set, and rows beside one with a scale that is NaN, stay as they are."""
     gpu(1, ("half",))
     w = np.ones((20, 64), np.float16)
     w[3, 40] = np.nan

@@ -64,7 +64,7 @@ def test_plan_splits_long_axes_and_covers_every_element() -> None:
     for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         for axis in range(len(shape)):
-            steps = plan_reduction(axes_of_view(shape, strides, (axis,)), 0, 4, 1, CORES, has_centre=False)
+            steps = plan_reduction(axes_of_view(shape, strides, (axis,)), 0, 4, 1, CORES, has_center=False)
             assert steps is not None
             assert steps[-1].outputs == math.prod(shape) // shape[axis]
             for step in steps:

@@ -337,7 +337,7 @@ def test_default_configuration_has_no_gain_over_itself(program: mnb.Program, for
 
 
 @pytest.mark.parametrize(("others", "faster"), [(0.99e-6, True), (2e-6, False)])
-def test_speedups_within_noise_are_labelled_as_noise(
+def test_speedups_within_noise_are_labeled_as_noise(
     program: mnb.Program, forgotten: None, others: float, faster: bool,
 ) -> None:  # fmt: skip
     tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
@@ -382,7 +382,7 @@ def test_a_threadgroup_may_depend_on_the_constants() -> None:
     kernel = mnb.compile(ROWS, constants={"EACH": 2}).sums
     options = {"grid": 64, "threadgroup": lambda EACH: (32 * EACH,), "constants": {"EACH": [1, 2]}, "check": False}
     assert [t.threadgroup for t in swept(kernel, X, **options).trials] == [(32,), (64,)]
-    with pytest.raises(mnb.ArgumentError, match="asks for 'TILE'; the constants are: EACH"):
+    with pytest.raises(mnb.ArgumentError, match="needs 'TILE'; the constants are: EACH"):
         mnb.tune(kernel, X, grid=lambda TILE: TILE)
 
 

@@ -234,7 +234,7 @@ def test_the_bridges_own_functions_are_in_its_wheel(wheel: Wheel) -> None:
     assert [name for name in BRIDGE if name.encode() not in wheel.core] == []
 
 
-@pytest.mark.parametrize(("name", "misspelt"), [
+@pytest.mark.parametrize(("name", "misspelled"), [
     ("newBufferWithLength_options_", "newBufferWithLenght_options_"),
     ("setBuffer_offset_atIndex_", "setBuffer_atOffset_atIndex_"),
     ("staticThreadgroupMemoryLength", "staticThreadGroupMemoryLength"),
@@ -251,10 +251,10 @@ def test_the_bridges_own_functions_are_in_its_wheel(wheel: Wheel) -> None:
     ("MTLPipelineOptionFailOnBinaryArchiveMiss", "MTLPipelineOptionFailOnArchiveMiss"),
     ("NSRange", "NSrange"),
 ])  # fmt: skip
-def test_a_misspelt_name_is_found(wheel: Wheel, name: str, misspelt: str) -> None:
-    sources = [text.replace(name, misspelt) for text in texts()]
+def test_a_misspelled_name_is_found(wheel: Wheel, name: str, misspelled: str) -> None:
+    sources = [text.replace(name, misspelled) for text in texts()]
     assert sources != texts()
-    wrong = misspelt if misspelt.startswith(("MTL", "NS")) else misspelt.replace("_", ":").removesuffix("()")
+    wrong = misspelled if misspelled.startswith(("MTL", "NS")) else misspelled.replace("_", ":").removesuffix("()")
     assert unknown(sources, wheel) == {wrong}
 
 

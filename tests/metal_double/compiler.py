@@ -36,9 +36,10 @@ class MTLCompileOptions(ObjCObject):
 
     @selector("setPreprocessorMacros:", "@")
     def setPreprocessorMacros_(self, macros: dict[str, str] | None) -> None:
-        given = macros or {}
-        must(all(type(k) is str and type(v) in {str, int} for k, v in given.items()), "macros are of strings")
-        self.macros = given
+        table = macros or {}
+        is_valid = all(type(k) is str and type(v) in {str, int} for k, v in table.items())
+        must(is_valid, "macros map strings to strings or integers")
+        self.macros = table
 
     @selector("setLanguageVersion:", "Q")
     def setLanguageVersion_(self, version: int) -> None:
@@ -109,7 +110,7 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     made = cell.instantiations
     if any(word.startswith("os_log") for word in words(cell)):
         must(options.logging, "a cell that logs, compiled without logging")
-    must(options.macros in ({}, {"METALNB": "1"}), "the front end that stands in for the compiler supports no other")
+    must(options.macros in ({}, {"METALNB": "1"}), "the double of the compiler supports no other macros")
     must(options.macros or not re.search(r"\bMETALNB\b", source), "Metal's compiler does not define METALNB by itself")
     if cell.expands:
         from metalnb.engine.clang.driver import expand
@@ -126,7 +127,7 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
 
 def report(refused: CompileError) -> NSError:
     """Format diagnostics as Apple's compiler does."""
-    lines = ["program_source:1:1: warning: a warning, which is no error", "", "^"]
+    lines = ["program_source:1:1: warning: a warning, not an error", "", "^"]
     for d in refused.diagnostics:
         lines += [f"program_source:{d.line}:{d.column}: {d.severity}: {d.message}", d.text, " " * (d.column - 1) + "^"]
     return NSError("\n".join(lines), 3)
@@ -140,7 +141,7 @@ class MTLLibrary(ObjCObject):
     def newFunctionWithName_(self, name: str) -> MTLFunction | None:
         made = self._function(name, {})
         if made is not None:
-            made.specialised = not any(words(self._cell).count(c.name) > 1 for c in self._found.constants)
+            made.specialized = not any(words(self._cell).count(c.name) > 1 for c in self._found.constants)
         return made
 
     @selector("newFunctionWithName:constantValues:error:", "##o")
@@ -152,7 +153,7 @@ class MTLLibrary(ObjCObject):
             if constant.index in values.values:
                 kind, value = values.values[constant.index]
                 if kind != constant.type:
-                    return None, NSError(f"constant {constant.name} is {constant.type}, and got {kind}", 3)
+                    return None, NSError(f"constant {constant.name} has type {constant.type}; got {kind}", 3)
                 given[constant] = value
         used = words(self._cell)
         for constant in self._found.constants:
@@ -174,4 +175,4 @@ class MTLLibrary(ObjCObject):
 
 class MTLFunction(ObjCObject):
     def __init__(self, unit: Unit, library: Reflection) -> None:
-        self.unit, self.library, self.specialised = unit, library, True
+        self.unit, self.library, self.specialized = unit, library, True

@@ -91,7 +91,7 @@ def fingerprint(function: MTLFunction) -> str:
 
 def made(function: MTLFunction) -> tuple[MTLComputePipelineState | None, NSError | None]:
     """Compile a function, as Metal does for one that is in no archive."""
-    if not function.specialised:
+    if not function.specialized:
         return None, NSError("function f cannot be used to build a pipeline state", 3)
     try:
         state = MTLComputePipelineState(function)

@@ -9,7 +9,7 @@ import numpy as np
 from metalnb.engine.cpu.validated.validated_run import run_validated
 from metalnb.engine.unit import Unit
 from metalnb.validation.access_report import Finding
-from metalnb.validation.judgement import Judge
+from metalnb.validation.judgment import Judge
 
 from .runtime import ObjCObject, selector
 from .structures import CONSTANTS

@@ -2,7 +2,7 @@
 
 A table becomes one cell, which evaluates every row on the device; every row is a separate test. `make test` tests each
 row in two of the address spaces, and each space with half of the rows: only the types of an expression depend on the
-space, not its values, and a row's neighbours have the same types.
+space, not its values, and a row's neighbors have the same types.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ _GEOMETRIC = Chapter("6.8", "Geometric functions", "function", (
 
 _BARRIERS = ("test_atomics.py::test_a_barrier_makes_writes_visible_to_the_group",
              "test_fences.py")  # fmt: skip
-_SYNCHRONISATION = Chapter("6.9.1", "Synchronisation functions", "function", _BARRIERS, (
+_SYNCHRONIZATION = Chapter("6.9.1", "Synchronization functions", "function", _BARRIERS, (
     *_each("threadgroup_barrier"), *_each("simdgroup_barrier", "2.0"),
 ))
 _FLAGS = Chapter("6.9.1", "Memory flags", "word", _BARRIERS, (
@@ -280,6 +280,6 @@ _ATOMIC_WORDS = Chapter("6.15.1, 6.15.2", "Memory orders and thread scopes", "wo
 CHAPTERS = (
     _PREPROCESSOR, _PRAGMAS, _SCALARS, _VECTORS, _PACKED, _MATRICES, _SIMDGROUP_MATRICES, _ATOMIC_TYPES, _OTHER_TYPES,
     _SPACES, *_ATTRIBUTES, _FUNCTION_WORDS, _PROGRAM_SCOPE, _COMMON, _INTEGER, _RELATIONAL, _MATH, _MATH_WORDS, _MATRIX,
-    _SIMDGROUP_MATRIX, _GEOMETRIC, _SYNCHRONISATION, _FLAGS, _SIMD, _QUAD, _VOTES, _UNPACK, _PACK, _ATOMIC,
+    _SIMDGROUP_MATRIX, _GEOMETRIC, _SYNCHRONIZATION, _FLAGS, _SIMD, _QUAD, _VOTES, _UNPACK, _PACK, _ATOMIC,
     _ATOMIC_WORDS,
 )  # fmt: skip

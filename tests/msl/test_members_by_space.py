@@ -231,5 +231,5 @@ def test_macro_that_calls_an_overload_on_its_own_object_is_refused() -> None:
 kernel void k(constant S& c, device int* y) {{ y[0] = GET; }}"""
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(source)
-    assert "another for device objects" in caught.value.message
+    assert "the class overloads it for device objects" in caught.value.message
     assert caught.value.line == 5

@@ -10,7 +10,7 @@ import metalnb as mnb
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read_module
-from metalnb.engine.vectoriser.simd_forms import SimdForm
+from metalnb.engine.vectorizer.simd_forms import SimdForm
 from metalnb.msl.language.attributes import INPUTS
 
 # A kernel with an input at program scope, and the kernel that has a parameter for it.
@@ -195,7 +195,7 @@ _REFUSED = {
     "a default argument": ("uint f(uint a = §gid) { return a; }", "a default argument"),
     "a default argument that calls": (
         "uint f() { return gid; } uint g(uint a = §f()) { return a; }", "a default argument, through 'f'"),
-    "a member's initialiser": ("struct S { uint a = §gid; };", "code outside all functions"),
+    "a member's initializer": ("struct S { uint a = §gid; };", "code outside all functions"),
     "a constant": ("constant uint n = §gid;", "code outside all functions"),
     "a function's address": (
         "uint f() { return gid; } template <class F> uint g(F h) { return h(); } uint l() { return g(§f); }",
@@ -258,7 +258,7 @@ def test_vector_code_is_that_of_a_parameter() -> None:
     for cell in _TWINS:
         unit = mnb.compile(_PRELUDE + cell, engine="cpu").k.unit
         texts.append(
-            vector_build.vectorise_form(read_module(vector_build.thread_text(unit, flags=flags)), row, flags).text
+            vector_build.vectorize_form(read_module(vector_build.thread_text(unit, flags=flags)), row, flags).text
         )  # fmt: skip
     assert "gather" not in texts[0]
     assert texts[0] == texts[1]

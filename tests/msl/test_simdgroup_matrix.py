@@ -9,7 +9,7 @@ import metalnb as mnb
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 LANES = np.arange(32)
-ROW = (LANES // 4 & 4) + LANES // 2 % 4  # Apple's layout: two neighbours in a row per thread
+ROW = (LANES // 4 & 4) + LANES // 2 % 4  # Apple's layout: two neighbors in a row per thread
 COLUMN = (LANES // 4 & 2) * 2 + LANES % 2 * 2
 
 

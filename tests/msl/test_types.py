@@ -119,7 +119,7 @@ struct Base {}; struct Derived : Base { float x; }; union Either { int i; float 
 template <class A, class B, class F> constexpr auto allowed(F f, int) -> decltype(f(A(), B()), true) { return true; }
 template <class A, class B, class F> constexpr bool allowed(F, long) { return false; }
 template <class T> struct of_reference { typedef remove_cv_t<remove_reference_t<const thread T&>> type; };
-// As public code does it: new traits in the library's own namespace, and its traits specialised there.
+// As public code does it: new traits in the library's own namespace, and its traits specialized there.
 namespace metal {
 template <class T> struct is_empty : metal::bool_constant<__is_empty(T)> {};
 template <class... T> struct make_void { typedef void type; };

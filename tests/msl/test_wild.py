@@ -67,8 +67,10 @@ IDIOMS = {
     "a macro that gives a literal its suffix": (
         """
         #define F(x) x##f
-        kernel void k(device float* out) { out[0] = F(1.5); out[1] = 0.25; }""",
-        [1.5, 0.25],
+        #define TWICE(x) F(x) + F(x)
+        template <class T> int size(T x) { return sizeof(x * 0.5); }
+        kernel void k(device float* out) { out[0] = F(1.5); out[1] = 0.25; out[2] = size(1); out[3] = TWICE(2.5); }""",
+        [1.5, 0.25, 4, 5],
     ),
     "bfloat literals": (
         """

@@ -216,8 +216,8 @@ def test_fault_is_shown_and_ends_the_animation(program: mnb.Program, start: Any)
     assert stepped(live).frames == 1
 
 
-def test_the_colours_of_one_frame_are_those_of_the_next(program: mnb.Program, start: Any) -> None:
-    live = mnb.animate(program.heat, start, alpha=0.25, steps=500, colours="gray")
+def test_the_colors_of_one_frame_are_those_of_the_next(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.25, steps=500, colors="gray")
 
     def brightest() -> int:
         with Image.open(io.BytesIO(live.png)) as picture:
@@ -324,7 +324,7 @@ def film_of(path: Path) -> tuple[list[Any], Image.Image]:
 
 
 def test_gif_holds_the_following_frames(program: mnb.Program, start: Any, tmp_path: Path) -> None:
-    live = stepped(mnb.animate(program.heat, start, alpha=0.2, steps=4, rate=10, limits=(0, 1), colours="gray"), 2)
+    live = stepped(mnb.animate(program.heat, start, alpha=0.2, steps=4, rate=10, limits=(0, 1), colors="gray"), 2)
     before = live.array("a")
     frames, film = film_of(live.save(tmp_path / "heat.gif", 5))
     with film:
@@ -340,7 +340,7 @@ def test_gif_holds_the_following_frames(program: mnb.Program, start: Any, tmp_pa
     assert len(frames) == 5
 
 
-def test_colours_are_saved_too(program: mnb.Program, start: Any, tmp_path: Path) -> None:
+def test_colors_are_saved_too(program: mnb.Program, start: Any, tmp_path: Path) -> None:
     def picture(state: Any) -> Any:
         return np.stack([state.a, 1 - state.a, 0 * state.a], -1)
 
@@ -368,7 +368,7 @@ def test_ffmpeg_is_given_the_frames_of_an_mp4(
     stand_in.write_text(FFMPEG.format(python=sys.executable, code=code))
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    live = mnb.animate(program.heat, start, alpha=0.2, limits=(0, 1), colours="gray")
+    live = mnb.animate(program.heat, start, alpha=0.2, limits=(0, 1), colors="gray")
     if code:
         with pytest.raises(mnb.ArgumentError, match=r"ffmpeg could not write .*: no such codec"):
             live.save(tmp_path / "heat.mp4", 3)
@@ -471,7 +471,7 @@ REFUSED = {
     "nothing to draw into": (
         lambda p: mnb.animate(p.fall, XY.ravel(), XY.ravel() + 0, grid=4, picture=lambda s: X, draw="p"), "draw=False"),
     "nothing that goes on": (lambda p: mnb.animate(p.waves, X, X), r"same step\..*swap=\(\"read\", \"written\"\)"),
-    "unknown colours": (lambda p: mnb.animate(p.heat, X, alpha=0, colours="mgma"), "'mgma'"),
+    "unknown colors": (lambda p: mnb.animate(p.heat, X, alpha=0, colors="mgma"), "'mgma'"),
     "another file": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.avi"), r"as \.gif or \.mp4; got 90 as 'x.avi'"),
 }  # fmt: skip
 

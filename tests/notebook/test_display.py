@@ -320,8 +320,8 @@ def test_the_lexer_is_a_plugin_that_pygments_takes_for_metal_files() -> None:
     lexer = EntryPoint("metal", declared["metal"], "pygments.lexers").load()
     assert lexer.aliases == ["metal"]
     assert lexer.filenames == ["*.metal"]
-    assert lexer.analyse_text(CELL) == 0.5
-    assert lexer.analyse_text("#include <vector>") == 0
+    assert lexer.analyze_text(CELL) == 0.5
+    assert lexer.analyze_text("#include <vector>") == 0
     assert (Token.Keyword, "kernel") in lexer().get_tokens("kernel void k() {} // device\n")
     assert (Token.Comment.Single, "// device\n") in lexer().get_tokens("kernel void k() {} // device\n")
 

@@ -10,13 +10,13 @@ import pytest
 
 import metalnb as mnb
 from metalnb import drawing
-from metalnb.drawing.canvas import COLOURS
+from metalnb.drawing.canvas import COLORS
 
 pytest.importorskip("matplotlib")
 image = pytest.importorskip("PIL.Image")
 
 HALVES = [[(t, t + gap) for t in range(gap)] for gap in (4, 2, 1)]
-NEIGHBOURS = [[(t, t + gap) for t in range(0, 8, 2 * gap)] for gap in (1, 2, 4)]
+NEIGHBORS = [[(t, t + gap) for t in range(0, 8, 2 * gap)] for gap in (1, 2, 4)]
 
 
 def pixels(picture: drawing.Picture) -> np.ndarray:
@@ -25,7 +25,7 @@ def pixels(picture: drawing.Picture) -> np.ndarray:
 
 
 def boxes(picture: drawing.Picture, rows: int, columns: int) -> list[list[int]]:
-    """Return, for each row of a tree, the columns whose box has a colour of the palette."""
+    """Return, for each row of a tree, the columns whose box has a color of the palette."""
     drawn = pixels(picture)[..., :3]
     height, width = drawn.shape[:2]
     pitch = height / (1.6 * (rows - 1) + 1)  # boxes are 1.6 apart; 2.6 columns on the left are for names
@@ -33,19 +33,19 @@ def boxes(picture: drawing.Picture, rows: int, columns: int) -> list[list[int]]:
     for row in range(rows):
         middle = drawn[int(pitch * (1.6 * row + 0.25))]  # above the number in the box
         places = [int(width * (2.6 + column) / (columns + 2.2)) for column in range(columns)]
-        found.append([c for c, x in enumerate(places) if "#" + bytes(middle[x].tolist()).hex() in COLOURS])
+        found.append([c for c, x in enumerate(places) if "#" + bytes(middle[x].tolist()).hex() in COLORS])
     return found
 
 
 def shades(picture: drawing.Picture) -> int:
-    """Return how many colours of the palette the picture has."""
-    drawn = {tuple(map(int, colour)) for colour in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
-    return sum(tuple(bytes.fromhex(name[1:])) in drawn for name in COLOURS)
+    """Return how many colors of the palette the picture has."""
+    drawn = {tuple(map(int, color)) for color in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
+    return sum(tuple(bytes.fromhex(name[1:])) in drawn for name in COLORS)
 
 
 def test_tree_shows_active_threads_of_each_round() -> None:
-    neighbours, halves = drawing.tree(8, NEIGHBOURS), drawing.tree(8, HALVES)
-    assert repr(neighbours).splitlines() == [
+    neighbors, halves = drawing.tree(8, NEIGHBORS), drawing.tree(8, HALVES)
+    assert repr(neighbors).splitlines() == [
         "round 1: threads 0 2 4 6 work, in 2 of 2 SIMD-groups",
         "round 2: threads 0 4 work, in 2 of 2 SIMD-groups",
         "round 3: threads 0 work, in 1 of 2 SIMD-groups",
@@ -55,9 +55,9 @@ def test_tree_shows_active_threads_of_each_round() -> None:
         "round 2: threads 0 1 work, in 1 of 2 SIMD-groups",
         "round 3: threads 0 work, in 1 of 2 SIMD-groups",
     ]
-    assert boxes(neighbours, 4, 8) == [[*range(8)], [0, 2, 4, 6], [0, 4], [0]]
+    assert boxes(neighbors, 4, 8) == [[*range(8)], [0, 2, 4, 6], [0, 4], [0]]
     assert boxes(halves, 4, 8) == [[*range(8)], [0, 1, 2, 3], [0, 1], [0]]
-    assert shades(neighbours) == 2
+    assert shades(neighbors) == 2
     assert shades(drawing.tree(8, HALVES, simd=2)) == 4
 
 
@@ -76,10 +76,10 @@ def test_reads_call_readers_and_steps_as_the_kernel_does() -> None:
     assert picture.png != drawing.reads([[0, 2], [1, 3]]).png  # the rows have this name, too
 
 
-def test_elements_are_coloured_by_their_reader() -> None:
+def test_elements_are_colored_by_their_reader() -> None:
     drawn = pixels(drawing.reads([[1], [0]]))[..., :3]
-    first, second = (np.array(list(bytes.fromhex(name[1:]))) for name in COLOURS[:2])
-    across = [np.nonzero((drawn == colour).all(-1))[1].mean() for colour in (first, second)]
+    first, second = (np.array(list(bytes.fromhex(name[1:]))) for name in COLORS[:2])
+    across = [np.nonzero((drawn == color).all(-1))[1].mean() for color in (first, second)]
     assert across[0] > across[1]  # thread 0 reads element 1, on the right
 
 
@@ -93,7 +93,7 @@ def test_ladder_shows_each_rate_against_the_limit() -> None:
 def test_the_best_of_a_ladder_can_stand_out_instead_of_the_newest() -> None:
     def marked(rates: dict[str, float], *, best: bool) -> float:
         drawn = pixels(drawing.ladder(rates, 40e9, best=best))[..., :3]
-        wanted = np.array(list(bytes.fromhex(COLOURS[3][1:])))
+        wanted = np.array(list(bytes.fromhex(COLORS[3][1:])))
         return float(np.nonzero((drawn == wanted).all(-1))[0].mean() / len(drawn))
 
     rates = {"fast": 30e9, "slow": 5e9}

@@ -9,7 +9,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import drawing
-from metalnb.drawing.canvas import COLOURS
+from metalnb.drawing.canvas import COLORS
 
 pytest.importorskip("matplotlib")
 image = pytest.importorskip("PIL.Image")
@@ -20,9 +20,9 @@ def pixels(picture: drawing.Picture) -> np.ndarray:
 
 
 def drawn(picture: drawing.Picture) -> int:
-    """Return how many colours of the palette the picture has."""
-    found = {tuple(map(int, colour)) for colour in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
-    return sum(tuple(bytes.fromhex(name[1:])) in found for name in COLOURS)
+    """Return how many colors of the palette the picture has."""
+    found = {tuple(map(int, color)) for color in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
+    return sum(tuple(bytes.fromhex(name[1:])) in found for name in COLORS)
 
 
 def test_curves_tell_their_points_in_order_and_the_limits() -> None:
@@ -42,7 +42,7 @@ def test_sizes_are_shown_in_bytes() -> None:
     assert repr(picture) == "walk: 1.00 GB/s at 512 B, 2.00 GB/s at 4 KiB, 1.00 GB/s at 3 MiB"
 
 
-def test_each_line_has_its_colour_and_the_page_shows_through() -> None:
+def test_each_line_has_its_color_and_the_page_shows_through() -> None:
     two = drawing.curves({"a": {1: 1.0, 2: 2.0}, "b": {1: 2.0, 2: 1.0}}, across="n", unit="s")
     assert drawn(two) == 2
     assert pixels(two)[0, 0, 3] == 0

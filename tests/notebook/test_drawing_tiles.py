@@ -10,16 +10,16 @@ import pytest
 
 import metalnb as mnb
 from metalnb import drawing
-from metalnb.drawing.canvas import COLOURS
+from metalnb.drawing.canvas import COLORS
 
 pytest.importorskip("matplotlib")
 image = pytest.importorskip("PIL.Image")
 
 
 def where(picture: drawing.Picture, number: int) -> tuple[float, float, int]:
-    """Return a colour's centre, down and across as fractions of the picture, and how many pixels have it."""
+    """Return a color's center, down and across as fractions of the picture, and how many pixels have it."""
     drawn = np.asarray(image.open(io.BytesIO(picture.png)).convert("RGBA"))
-    found = np.argwhere((drawn == [*bytes.fromhex(COLOURS[number][1:]), 255]).all(-1))
+    found = np.argwhere((drawn == [*bytes.fromhex(COLORS[number][1:]), 255]).all(-1))
     down, across = found.mean(0) / drawn.shape[:2] if len(found) else (0.0, 0.0)
     return float(down), float(across), len(found)
 

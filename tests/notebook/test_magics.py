@@ -68,7 +68,7 @@ def failure(shell: InteractiveShell, cell: str) -> BaseException:
 
 
 def says(shell: InteractiveShell, cell: str, capsys: Capture) -> str:
-    """Return what IPython shows for a failing cell, without colours."""
+    """Return what IPython shows for a failing cell, without colors."""
     failure(shell, cell)
     captured = capsys.readouterr()
     return ANSI.sub("", captured.out + captured.err)
@@ -342,7 +342,7 @@ def test_a_compile_error_shows_the_cell_and_no_frame(shell: InteractiveShell, ca
         """)
 
 
-def test_a_compile_error_is_coloured(shell: InteractiveShell, capsys: Capture) -> None:
+def test_a_compile_error_is_colored(shell: InteractiveShell, capsys: Capture) -> None:
     failure(shell, f"%%metal\n{BAD}")
     text = capsys.readouterr().out
     assert "\x1b[1;31merror:\x1b[0m" in text
@@ -498,7 +498,7 @@ def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
     (output,) = failed.outputs
     assert (output.output_type, output.ename) == ("error", "CompileError")
     shown = "\n".join(output.traceback)
-    assert set(re.findall(r"\x1b\[([0-9;]*)m", shown)) == {"1", "0"}  # no colour or inverse video
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", shown)) == {"1", "0"}  # no color or inverse video
     assert "\x1b[1m^\x1b[0m" in shown
     text = ANSI.sub("", shown)
     assert text.splitlines() == [
@@ -526,7 +526,7 @@ def test_a_cell_asks_for_a_version_of_the_language(run: Run, shell: InteractiveS
     assert x[0] == 230
     brain = told.replace("x[i] = __METAL_VERSION__", "bfloat b = x[i]; x[i] = b")
     result = shell.run_cell("%%metal --msl 2.3 --engine cpu\n#include <metal_stdlib>\n" + brain)
-    assert "'bfloat' needs MSL 3.1; the cell asks for MSL 2.3" in str(result.error_in_exec)
+    assert "'bfloat' needs MSL 3.1; the cell requests MSL 2.3" in str(result.error_in_exec)
 
 
 # ---- Checked calls.

@@ -29,9 +29,9 @@ from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.call_text import call_text
 from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
+from metalnb.widgets.knobs import apply_settings, free_knobs, knobs
 from metalnb.widgets.live import Live
 from metalnb.widgets.painter import Painter, png
-from metalnb.widgets.scalars import apply_settings, free_knobs, knobs
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -57,7 +57,7 @@ kernel void plane(device const float* image, device float* out, constant float& 
 kernel void hungry(device const float* x, device float* y, threadgroup Wide* s, uint i [[thread_position_in_grid]],
                    uint l [[thread_position_in_threadgroup]]) { s[l].a[0] = x[i]; y[i] = s[l].a[0]; }
 
-kernel void colours(device float4* image, constant float& t, uint2 p [[thread_position_in_grid]],
+kernel void colors(device float4* image, constant float& t, uint2 p [[thread_position_in_grid]],
                     uint2 n [[threads_per_grid]]) { image[p.y * n.x + p.x] = float4(float2(p) / float2(n), t, 1); }
 """
 
@@ -262,7 +262,7 @@ def test_a_png_holds_what_was_painted(rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(pixels, image)
 
 
-def test_a_plane_is_coloured_between_its_limits() -> None:
+def test_a_plane_is_colored_between_its_limits() -> None:
     plane = np.array([[0, 1, 2], [np.nan, np.inf, -5]], np.float32)
 
     def shown(**options: Any) -> list[list[int]]:
@@ -279,7 +279,7 @@ def test_a_plane_is_coloured_between_its_limits() -> None:
 
 def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
     image = np.linspace(0, 1, 64 * 48, dtype=np.float32).reshape(48, 64)
-    found = mnb.explore(program.plane, image, gain=1.0, limits=(0, 1), colours="gray")
+    found = mnb.explore(program.plane, image, gain=1.0, limits=(0, 1), colors="gray")
     _ = found.widget
     first = found.png
     found.controls["gain"].value = 0.5
@@ -294,8 +294,8 @@ def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
     assert "gain = 0.5" in visible(found.html())
 
 
-def test_explore_shows_colours_as_they_are(program: mnb.Program) -> None:
-    found = mnb.explore(program.colours, t=0.25, grid=(32, 16))
+def test_explore_shows_colors_as_they_are(program: mnb.Program) -> None:
+    found = mnb.explore(program.colors, t=0.25, grid=(32, 16))
     mode, pixels, _ = read_png(found.png)
     assert mode == "RGBA"
     y, x = np.mgrid[:16, :32]
@@ -318,7 +318,7 @@ REFUSED = {
         lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, ranges={"gain": None}), "no scalar for a slider"),
     "no picture": (lambda p: mnb.explore(p.saxpy, X, a=1.0), r"shape \(H, W\).*got shape \(16,\)"),
     "an unknown buffer": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, picture="image"), "it writes: out"),
-    "unknown colours": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, colours="mgma"), "'mgma'"),
+    "unknown colors": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, colors="mgma"), "'mgma'"),
     "unknown origin": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, origin="left"), "'upper' or 'lower'"),
     "bad limits": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, limits=(1, 1)), r"got \(1, 1\)"),
 }  # fmt: skip
@@ -539,9 +539,9 @@ def test_no_card_dresses_another() -> None:
 # --- user actions -----------------------------------------------------------------------------------------------------
 
 WINDOW = """
-kernel void rings(device float* image, constant float2& centre, constant float& height, constant float3& tint,
+kernel void rings(device float* image, constant float2& center, constant float& height, constant float3& tint,
                   uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {
-    float2 p = centre + (float2(at) + 0.5 - 0.5 * float2(size)) / size.y * height;
+    float2 p = center + (float2(at) + 0.5 - 0.5 * float2(size)) / size.y * height;
     image[at.y * size.x + at.x] = p.y + tint.x;
 }
 """
@@ -556,15 +556,15 @@ def send_event(live: Any, did: str, **how: Any) -> None:
 @pytest.mark.parametrize("origin", ["upper", "lower"])
 def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
     kernel = mnb.compile(WINDOW).rings
-    launch = {"centre": (1.0, 2.0), "height": 4.0, "tint": (0, 0, 0), "grid": (40, 20), "origin": origin}
-    found = mnb.explore(kernel, **launch, window=("centre.x", "centre.y", "height"), limits=(0, 1))
+    launch = {"center": (1.0, 2.0), "height": 4.0, "tint": (0, 0, 0), "grid": (40, 20), "origin": origin}
+    found = mnb.explore(kernel, **launch, window=("center.x", "center.y", "height"), limits=(0, 1))
     _ = found.widget
     assert set(found.controls) == {"tint.x", "tint.y", "tint.z"}
     down = 1 if origin == "upper" else -1
 
     def under(x: float, y: float) -> tuple[float, float]:
         now = found.settings
-        return now["centre.x"] + x * now["height"], now["centre.y"] + down * y * now["height"]
+        return now["center.x"] + x * now["height"], now["center.y"] + down * y * now["height"]
 
     before = under(0.5, -0.25)
     send_event(found, "move", dx=0, dy=0, by=2, x=0.5, y=-0.25)
@@ -575,7 +575,7 @@ def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
     top = found._values[0][0 if origin == "upper" else -1, 0] - down * 0.05
     assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel got it"
     send_event(found, "reset")
-    assert found.settings == {"centre.x": 1, "centre.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
+    assert found.settings == {"center.x": 1, "center.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
     with pytest.raises(mnb.ArgumentError, match=r"window is the names of three scalars.*got \('a', 'b', 'c'\).*height"):
         mnb.explore(kernel, **launch, window=("a", "b", "c"))
 

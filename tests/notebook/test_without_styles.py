@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
-from browser.still_pages import sanitised, stills
+from browser.still_pages import sanitized, stills
 
 SAID = {
     "card": [
@@ -35,7 +35,7 @@ SAID = {
 
 def left(name: str) -> ET.Element:
     """Return an instrument without what such a page removes."""
-    return ET.fromstring(f"<div>{sanitised(stills()[name])}</div>")  # noqa: S314  (metalnb's own)
+    return ET.fromstring(f"<div>{sanitized(stills()[name])}</div>")  # noqa: S314  (metalnb's own)
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -49,7 +49,7 @@ def test_figures_remain_as_text(name: str) -> None:
 @pytest.mark.parametrize("name", SAID)
 def test_no_words_run_together(name: str) -> None:
     """Between elements that only their style distinguishes there is a space."""
-    html = re.sub("<wbr/>", "", sanitised(stills()[name]))
+    html = re.sub("<wbr/>", "", sanitized(stills()[name]))
     inline = r"</?(?:span|b|i|code|s|small|mark)(?: [^>]*)?>"
     source = re.sub("<(pre|code).*?</\\1>", "", html, flags=re.DOTALL)
     assert re.findall(rf"\w(?:{inline}){{2,}}\w", source) == []

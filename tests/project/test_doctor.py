@@ -43,7 +43,7 @@ def test_doctor_lists_every_engine_and_succeeds() -> None:
     assert done.stdout.startswith(f"metalnb {mnb.__version__} · Python {sys.version.split()[0]} · ")
     assert re.findall(r"^[✓✗] (\S+)", done.stdout, re.MULTILINE) == ENGINES
     assert re.search(r"^    1,000,003 threads, every value right: [\d.]+ ms", done.stdout, re.MULTILINE)
-    assert "\x1b" not in done.stdout  # no terminal, no colours
+    assert "\x1b" not in done.stdout  # no terminal, no colors
 
 
 def test_json_and_text_have_the_same_report() -> None:
@@ -126,10 +126,10 @@ def test_an_engine_that_opens_and_computes_wrongly_is_not_ready(chosen: str) -> 
     )
 
 
-def test_colours_and_marks() -> None:
+def test_colors_and_marks() -> None:
     good = EngineTrial("good", "Device", {"Driver": "Driver 7", "lib": "2"}, works=True)
     both = checkup(good, EngineTrial("bad", problem="gone"))
-    text = write(both, colour=True)
+    text = write(both, color=True)
     assert "\x1b[32m✓\x1b[0m \x1b[1mgood\x1b[0m  Device" in text
     assert "\x1b[2mDriver 7 · lib 2\x1b[0m" in text
     plain = write(both, plain=True)

@@ -27,7 +27,7 @@ PICTURES = {
     "13_matrices_of_a_simd_group.ipynb": 7,
     "14_attention_fused.ipynb": 4,
     "15_simulations_live.ipynb": 5,
-    "16_quantised_matvec.ipynb": 8,
+    "16_quantized_matvec.ipynb": 8,
     "17_on_a_mac.ipynb": 1,
 }
 SECTIONS = {
@@ -45,7 +45,7 @@ SECTIONS = {
     "13_matrices_of_a_simd_group.ipynb": 9,
     "14_attention_fused.ipynb": 8,
     "15_simulations_live.ipynb": 10,
-    "16_quantised_matvec.ipynb": 10,
+    "16_quantized_matvec.ipynb": 10,
     "17_on_a_mac.ipynb": 8,
     "18_more_puzzles.ipynb": 5,
 }

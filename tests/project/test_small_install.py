@@ -70,7 +70,7 @@ def test_measurement_shows_as_html_and_text() -> None:
 
 @pytest.mark.parametrize("name", ["animate", "dashboard", "explore", "monitor", "tune"])
 def test_a_widget_names_the_extra(name: str) -> None:
-    needed = f"metalnb.{name} needs {', '.join(DISPLAY)}: pip install 'metalnb[lab]'"
+    needed = f"metalnb.{name} needs {', '.join(DISPLAY)}: pip install 'metalnb[display]'"
     assert run(f"try:\n    mnb.{name}\nexcept AttributeError as error:\n    print(error)") == needed
 
 
@@ -79,13 +79,13 @@ def test_a_plot_names_the_extra() -> None:
         "timing = mnb.measure(saxpy, x, y, a=2.0)\n"
         "try:\n    timing.plot()\nexcept ModuleNotFoundError as error:\n    print(error)"
     )
-    assert run(text) == "matplotlib is missing. pip install 'metalnb[lab]'"
+    assert run(text) == "matplotlib is missing. pip install 'metalnb[display]'"
 
 
 def test_a_record_that_is_drawn_shows_its_text_and_names_the_extra() -> None:
     shown = run(KERNEL + "print(mnb.roofline(mnb.measure(saxpy, x, y, a=2.0))._repr_mimebundle_())")
     assert "'text/plain'" in shown
-    assert "matplotlib is missing. pip install &#x27;metalnb[lab]&#x27;</pre>" in shown
+    assert "matplotlib is missing. pip install &#x27;metalnb[display]&#x27;</pre>" in shown
     assert "image/png" not in shown
 
 

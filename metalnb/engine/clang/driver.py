@@ -30,7 +30,7 @@ __all__ = [
     "expand", "kernel_diagnostic", "run_clang",
 ]  # fmt: skip
 
-# Fast math still honours NaN and infinities, so that kernels can test for them. This rules out
+# Fast math still honors NaN and infinities, so that kernels can test for them. This rules out
 # -fassociative-math, which lets a backend divide by an estimate for which 1/0 and 1/inf are NaN.
 _FAST = (
     "-ffp-contract=fast", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno",
@@ -264,7 +264,7 @@ def run_clang(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
 
 def _run_to_output(command: list[str], folder: Path, unit: Unit) -> str:
     status, output = run_clang(command, folder, unit)
-    if status and DUMP in output:  # parsing and optimisation succeeded; a later stage failed
+    if status and DUMP in output:  # parsing and optimization succeeded; a later stage failed
         *_, reason = ["it crashed", *_REASON.findall(output)]
         unselectable = _UNSELECTABLE.search(reason)
         if unselectable:

@@ -29,18 +29,18 @@ _ARITHMETIC = re.compile(
 )
 
 # Arithmetic instructions; those in a loop count once per iteration that is certain to run.
-_LONG = 20_000  # clang compiles that many in one to five seconds
+_LONG_INSTRUCTIONS = 20_000  # clang compiles that many in one to five seconds
 _TOO_LONG = 50_000
 _WORTH_A_CALL = 1_000
 _MAX_UNROLLED = 64  # clang does not unroll longer loops by itself
 _RUNTIME = "metalnb_"  # functions in which threads may wait for each other
 _LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines
-_NARROW = 128  # bits of a register, so that a vector of 32 floats takes eight
+_REGISTER_BITS = 128  # bits of a register, so that a vector of 32 floats takes eight
 # Skips CodeGenPrepare, which took 20 of 25 seconds for 27,000 lines of vector code.
 _NO_PREPARATION = ("-mllvm", "-disable-cgp")
 # Allocates registers block by block: 34,000 lines for 128-bit registers take 26 seconds instead of 300.
 _FAST_ALLOCATION = (*_NO_PREPARATION, "-mllvm", "-regalloc=fast", "-mllvm", "-optimize-regalloc=false")
-# Also skips the machine scheduler and the SLP vectoriser.
+# Also skips the machine scheduler and the SLP vectorizer.
 _FEWER_PASSES = (*_NO_PREPARATION, "-mllvm", "-enable-misched=false", "-fno-slp-vectorize")
 
 
@@ -77,7 +77,7 @@ def count_arithmetic(text: str) -> int:
 
 def flags_for_length(text: str) -> tuple[str, ...]:
     """Return flags that bound clang's time on LLVM IR: none unless a function, fully inlined, is long."""
-    return _FEWER_PASSES if count_arithmetic(text) > _LONG else ()
+    return _FEWER_PASSES if count_arithmetic(text) > _LONG_INSTRUCTIONS else ()
 
 
 def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
         Of a vector register.
     """
     lines = text.count("\n")
-    if lines > _LONG_NARROW and bits <= _NARROW:
+    if lines > _LONG_NARROW and bits <= _REGISTER_BITS:
         return _FAST_ALLOCATION
     return _NO_PREPARATION if lines > _LONG_VECTORS else ()
 

@@ -1,7 +1,7 @@
 """The engine ``cpu``: kernels compiled for this machine by clang, on NumPy's own memory.
 
 It implements the interface in ``engine/base.py``. The package ``lanes`` maps a SIMD-group's threads to vector
-registers. A kernel that cannot be vectorised runs a thread at a time (``thread_form``): as a loop over a threadgroup's
+registers. A kernel that cannot be vectorized runs a thread at a time (``thread_form``): as a loop over a threadgroup's
 threads, or, with barriers, SIMD functions or checks, as one fiber per thread. ``entry_texts`` writes each form,
 ``host.h`` defines the primitives of the MSL headers, ``toolchain`` compiles, links and loads, and ``runtime`` is C:
 ``lanes.c``, ``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process.

@@ -1,9 +1,9 @@
-// Calls that the vectoriser replaces (engine/vectoriser): each thread's position, and SIMD functions of all active
+// Calls that the vectorizer replaces (engine/vectorizer): each thread's position, and SIMD functions of all active
 // threads, as calls that no pass of clang's may move to other active threads. Part of host.h.
 #pragma once
 
 extern "C" {
-// A thread's position. These change from lane to lane in a way that the vectoriser knows.
+// A thread's position. These change from lane to lane in a way that the vectorizer knows.
 #define $STANDS(name) __attribute__((const, visibility("hidden"))) metal::uint metalnb_##name();
 $STANDS(grid_x) $STANDS(grid_y) $STANDS(grid_z) $STANDS(group_x) $STANDS(group_y) $STANDS(group_z)
 $STANDS(index) $STANDS(simdgroup)

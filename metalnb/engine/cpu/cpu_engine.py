@@ -21,16 +21,16 @@ from ..clang import driver
 from ..observation import Observable, Stopwatch
 from ..time_limits import current_limit
 from ..unit import Unit
-from ..vectoriser.not_vectorised import NotVectorised
+from ..vectorizer.not_vectorized import NotVectorized
 from . import toolchain
 from .cpu_checks.checked_dispatch import CheckedDispatch
 from .cpu_checks.checked_ticket import CheckedTicket
-from .cpu_checks.interruptible_runs import BackgroundRun, run_in_order
+from .cpu_checks.stoppable_cpu_runs import BackgroundRun, run_in_order
 from .entry_texts import fiber_text
 from .lanes.vector_binary import VectorBinary, VectorCode, open_vector_binary
 
 if TYPE_CHECKING:
-    from ..robust.rewriting.checks import CheckedModule
+    from ..robust.rewriting.check_insertion import CheckedModule
     from .thread_form.thread_binary import ThreadBinary, ThreadCode
 
 __all__ = ["CpuEngine", "dispatch", "open_engine"]
@@ -88,9 +88,9 @@ class CpuEngine(Observable, SharedMemory):
         if unit.math != "scalar":
             try:
                 binary = open_vector_binary(unit)
-                binary.vectorise_first()
+                binary.vectorize_first()
                 return binary
-            except NotVectorised as reason:
+            except NotVectorized as reason:
                 return self.thread_at_a_time(unit, str(reason))
         return self.thread_at_a_time(unit)
 
@@ -140,7 +140,7 @@ class CpuEngine(Observable, SharedMemory):
         try:
             kernel = binary.module_for(arguments, grid, threadgroup)
             code = binary.code_for(kernel, grid, threadgroup)
-        except NotVectorised as reason:
+        except NotVectorized as reason:
             if binary.fallback is None:
                 binary.fallback = self.thread_at_a_time(binary.unit, str(reason))
             return self.start(binary.fallback, arguments, grid, threadgroup)

@@ -11,12 +11,12 @@ from .iteration_ends import mark_iteration_ends
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
-# The vectoriser knows a lane's position, so no call is needed.
+# The vectorizer knows a lane's position, so no call is needed.
 _INPUTS = {
     "thread_index_in_simdgroup": "here.index_in_threadgroup % 32",
     "simdgroup_index_in_threadgroup": "here.index_in_threadgroup / 32",
 }
-# The vectoriser's expressions for these inputs (collectives.h).
+# The vectorizer's expressions for these inputs (collectives.h).
 _LANE_INPUTS = {
     "thread_index_in_simdgroup": "metalnb_lane()",
     "simdgroup_index_in_threadgroup": "metalnb_simdgroup()",
@@ -67,7 +67,7 @@ def fiber_text(unit: Unit) -> str:
 
 
 def lane_text(unit: Unit) -> str:
-    """Return a unit's source for the vectoriser: the entry point is one thread, which queries its position."""
+    """Return a unit's source for the vectorizer: the entry point is one thread, which queries its position."""
     cell = add_back_paths(unit.text) if unit.signature.simd else unit.text
     return _inline_pragma(unit) + source_with_entry(
         unit,

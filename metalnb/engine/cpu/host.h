@@ -1,6 +1,6 @@
 // The CPU's definitions of the primitives that msl/target/declarations.h declares.
 //
-// The math functions (mathematics/) are branch-free, so that they are inlined and vectorised with the author's code, and
+// The math functions (mathematics/) are branch-free, so that they are inlined and vectorized with the author's code, and
 // give the same results on every machine. Barriers and SIMD-group functions call the runtime (runtime/fibers.c).
 #pragma once
 #include "$scalars"
@@ -120,7 +120,7 @@ inline void $memory_fence(metal::uint scope, metal::uint semantics) {
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-// ---- SIMD-groups: 32 threads in vector registers (engine/vectoriser), or one fiber per thread.
+// ---- SIMD-groups: 32 threads in vector registers (engine/vectorizer), or one fiber per thread.
 #ifdef METALNB_LANES
 #include "collectives.h"
 #else

@@ -39,7 +39,7 @@ def compile_object(
 
 
 def write_ir(unit: Unit, text: str, options: tuple[str, ...]) -> bytes:
-    """Return the unoptimised LLVM IR."""
+    """Return the unoptimized LLVM IR."""
     return driver.compile_source(unit, text, toolchain.host_target(), *options, *_TEXT)
 
 

@@ -133,12 +133,12 @@ def load_kernel_library(code: bytes, runtime: str, cell: str = "") -> tuple[ctyp
 
 
 def load_lane_library(code: bytes) -> ctypes.CDLL:
-    """Link the object file of a vectorised kernel with the runtime and load it."""
+    """Link the object file of a vectorized kernel with the runtime and load it."""
     return load_library(link_lanes(code, "lanes"))
 
 
 def link_lanes(code: bytes, runtime: str) -> bytes:
-    """Link the object file of a vectorised kernel with one of its runtimes: lanes, or counts."""
+    """Link the object file of a vectorized kernel with one of its runtimes: lanes, or counts."""
     return link(code, *_parts(runtime), triple=target_triple())
 
 

@@ -12,7 +12,7 @@ from metalnb.errors import CompileError
 
 from ..clang.driver import kernel_diagnostic
 from ..clang.entry_point import ENTRY
-from ..robust.rewriting.checks import CheckedModule
+from ..robust.rewriting.check_insertion import CheckedModule
 from ..unit import Unit
 from .cuda_checks.checked_binary import CheckedBinary
 from .cuda_checks.two_step_ptx import compile_checked_ptx
@@ -22,7 +22,7 @@ from .ptx import compile_ptx, ignores_threadgroups, limit_registers
 
 __all__ = ["Assembler", "CudaBinary"]
 
-_LARGE = 200_000  # characters; longer PTX is assembled with little optimisation
+_LARGE_PTX = 200_000  # characters; longer PTX is assembled with little optimization
 
 
 @dataclass(slots=True)
@@ -104,8 +104,8 @@ class Assembler:
     def _load(self, unit: Unit, text: str) -> Function:
         api, gpu = self._gpu.api, self._gpu
         image = np.frombuffer(text.encode() + b"\0", np.uint8)
-        # The assembler takes quadratic time unless it optimises little.
-        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
+        # The assembler takes quadratic time unless it optimizes little.
+        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE_PTX else []
         names, values = [name for name, _ in options], [value for _, value in options]
         with LOADING:
             status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, values)

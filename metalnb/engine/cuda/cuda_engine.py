@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base import Caps, Grid, Ticket
 from ..observation import Observable
-from ..robust.rewriting.checks import CheckedModule
+from ..robust.rewriting.check_insertion import CheckedModule
 from ..staging import DeviceMemory, Result, Staging
 from ..time_limits import current_limit
 from ..unit import Unit
@@ -21,7 +21,7 @@ from .cuda_checks.checked_binary import CheckedBinary
 from .cuda_checks.gpu_dispatch import DispatchMemory, GpuDispatch
 from .cuda_checks.gpu_ticket import GpuTicket
 from .cuda_checks.host_signals import HostSignals
-from .cuda_checks.stoppable_runs import StoppableRun, StoppableRuns
+from .cuda_checks.stoppable_gpu_runs import StoppableRun, StoppableRuns
 from .gpu_memory import GpuMemory, gpu_address
 from .launch_record import LaunchRecord, PlannedLaunch, split_launches
 from .nvidia_driver import Gpu

@@ -92,12 +92,12 @@ template <class T> METAL_FUNC vec<T, 2> $of_pair(uint pair) {
     return vec<T, 2>(__builtin_bit_cast(T, ushort(pair)), __builtin_bit_cast(T, ushort(pair >> 16)));
 }
 
-/// Two elements from memory: one access if they are neighbours and aligned as a pair.
+/// Two elements from memory: one access if they are neighbors and aligned as a pair.
 template <class T> METAL_FUNC uint $pair_at(const __global T* from, ulong first, ulong second, bool) {
     return $pair<T>(from[first], from[second]);
 }
-template <class T> METAL_FUNC uint $pair_at(const __local T* from, ulong first, ulong second, bool neighbours) {
-    if (neighbours && !(reinterpret_cast<uintptr_t>(from + first) & 3))
+template <class T> METAL_FUNC uint $pair_at(const __local T* from, ulong first, ulong second, bool neighbors) {
+    if (neighbors && !(reinterpret_cast<uintptr_t>(from + first) & 3))
         return *reinterpret_cast<const __local uint*>(from + first);
     return $pair<T>(from[first], from[second]);
 }
@@ -237,7 +237,7 @@ $COLLECTIVE void metalnb_multiply_block(
     below.$elements = below.$take(sum[2], sum[3]);
 }
 
-// The core's layout, open to kernels that work on sums between products: lane l holds two neighbours of a row.
+// The core's layout, open to kernels that work on sums between products: lane l holds two neighbors of a row.
 METAL_FUNC uint metalnb_matrix_row(uint lane) { return $core_row(lane); }
 METAL_FUNC uint metalnb_matrix_column(uint lane) { return $core_column(lane); }
 constant constexpr uint metalnb_matrix_mates[2] = {1, 2};  // bits in which the lanes that share a row differ

@@ -179,7 +179,7 @@ class Libraries:
             options.setEnableLogging_(True)
         fast = unit.math == "fast"
         if hasattr(options, "setMathMode_"):  # macOS 15
-            # Not MTLMathModeFast, which may assume that NaN and infinity do not occur: `math="fast"` honours both.
+            # Not MTLMathModeFast, which may assume that NaN and infinity do not occur: `math="fast"` honors both.
             options.setMathMode_(metal.MTLMathModeRelaxed if fast else metal.MTLMathModeSafe)
             functions = metal.MTLMathFloatingPointFunctionsFast if fast else metal.MTLMathFloatingPointFunctionsPrecise
             options.setMathFloatingPointFunctions_(functions)

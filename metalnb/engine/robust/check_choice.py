@@ -14,20 +14,20 @@ from typing import Any
 from ..llvm.instructions import IRModule
 from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
+from .rewriting.check_insertion import CheckedModule, Checks, insert_checks
 from .rewriting.check_target import CheckTarget
-from .rewriting.checks import CheckedModule, Checks, insert_checks
 
-__all__ = ["CheckChoice", "KernelChecks", "favourable_facts"]
+__all__ = ["CheckChoice", "KernelChecks", "favorable_facts"]
 
 _MAX_FORMS = 3  # forms; the next one checks everything
 _MAX_REMEMBERED = 256  # kinds of launches whose checks are remembered
-_WIDE = 1 << 31
+_WIDE_BYTES = 1 << 31
 
 _ScalarBytes = list[tuple[int, int, int, bytes]]
 
 
-def favourable_facts(count: int) -> list[LaunchFacts]:
-    """Return facts of favourable dispatches, which prove nearly every access that any dispatch can prove."""
+def favorable_facts(count: int) -> list[LaunchFacts]:
+    """Return facts of favorable dispatches, which prove nearly every access that any dispatch can prove."""
     unit, sizes = (1, 1, 1), (1 << 24,) * count
     return [LaunchFacts(unit, unit, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
@@ -50,7 +50,7 @@ class CheckChoice:
     def __init__(self, analysis: Analysis, count: int) -> None:
         self._analysis = analysis
         best = analysis.weakest_proof
-        for facts in favourable_facts(count):
+        for facts in favorable_facts(count):
             if best.unproven or best.long_loops:
                 best = min(best, analysis.prove(facts), key=lambda p: len(p.unproven) + len(p.long_loops))
         self.initial_checks = Checks(best.unproven, best.long_loops)
@@ -65,7 +65,8 @@ class CheckChoice:
                 return checks
         facts = facts_of(arguments, grid, threadgroup)
         proof = self._analysis.prove(facts)
-        checks = self._choose_form(Checks(proof.unproven, proof.long_loops, wide=max(*grid, *facts.sizes) >= _WIDE))
+        is_wide = max(*grid, *facts.sizes) >= _WIDE_BYTES
+        checks = self._choose_form(Checks(proof.unproven, proof.long_loops, wide=is_wide))
         self._remember(key, proof, facts, checks)
         return checks
 

@@ -1,4 +1,4 @@
-"""Analyse a kernel: which accesses are in bounds and which loops are short in a dispatch."""
+"""Analyze a kernel: which accesses are in bounds and which loops are short in a dispatch."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ..libclang.cursor_children import children_of
 
 __all__ = ["uses"]
 
-_CURSORS = 4096  # most cursors in a kernel: analysing a longer one would take longer than compiling it
+_CURSORS = 4096  # most cursors in a kernel: analyzing a longer one would take longer than compiling it
 _SEEN_THROUGH = frozenset({
     "UNEXPOSED_EXPR", "PAREN_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR",
     "CXX_CONST_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CONDITIONAL_OPERATOR", "INIT_LIST_EXPR",

@@ -237,7 +237,7 @@ class _Reader:
         return self.heads[cursor.hash]
 
     def body(self, cursor: Any, inputs: list[Input], names: frozenset[str]) -> tuple[Any, Any, Any]:
-        """Return how a kernel's body uses its parameters; a template is analysed once for all instantiations."""
+        """Return how a kernel's body uses its parameters; a template is analyzed once for all instantiations."""
         key = cursor.hash, tuple((i.name, i.attribute, i.width) for i in inputs), names
         if key not in self._bodies:
             position_name = next(

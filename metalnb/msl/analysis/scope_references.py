@@ -71,8 +71,8 @@ class ScopeReferences:
         cells = [_declare_inputs(c) for c in (cell, *headers.values())]
         self.parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, allow_errors=True)
         outlines = {c.name: outline(c.edited.original) for c in cells}
-        self.trees: dict[str, Tree] = {name: each.program for name, each in outlines.items()}
-        self.macros: dict[str, tuple[Tree, ...]] = {name: each.macros for name, each in outlines.items()}
+        self.trees: dict[str, Tree] = {name: outline.program for name, outline in outlines.items()}
+        self.macros: dict[str, tuple[Tree, ...]] = {name: outline.macros for name, outline in outlines.items()}
         self._starts = {name: {t.start: i for i, t in enumerate(tree.tokens)} for name, tree in self.trees.items()}
         self.inputs: list[ScopeInput] = []
         self.types: list[str] = []
@@ -164,14 +164,14 @@ class ScopeReferences:
         own_functions = {own_name(f.spelling) for f in self._functions}
         self.kernels = {own_name(f.spelling) for f in self._functions if "kernel" in attributes_of(f)}
         calls: dict[str, set[str]] = {}
-        for each in self._references:
-            if each.function is None:
+        for reference in self._references:
+            if reference.function is None:
                 continue
-            caller = own_name(each.function.spelling)
-            if each.input >= 0:
-                self.reached.setdefault(caller, set()).add(each.input)
-            elif each.name in own_functions and not _is_variable(each.cursor):
-                calls.setdefault(each.name, set()).add(caller)
+            caller = own_name(reference.function.spelling)
+            if reference.input >= 0:
+                self.reached.setdefault(caller, set()).add(reference.input)
+            elif reference.name in own_functions and not _is_variable(reference.cursor):
+                calls.setdefault(reference.name, set()).add(caller)
         pending = [*self.reached]
         while pending:
             name = pending.pop()
@@ -186,16 +186,17 @@ class ScopeReferences:
         for function in self._functions:
             if own_name(function.spelling) in self.reached:
                 self._head(function)
-        for each in self._references:
-            if each.input >= 0:
-                self._use(each)
-            elif each.name in self.reached and not _is_variable(each.cursor):
-                self._call(each)
+        for reference in self._references:
+            if reference.input >= 0:
+                self._use(reference)
+            elif reference.name in self.reached and not _is_variable(reference.cursor):
+                self._call(reference)
         macro_names = {self.inputs[i].name for i in self.in_macros}
-        for each in self._references:
-            if each.input < 0 and each.token is None and each.name in macro_names and _is_variable(each.cursor):
-                self._problem(each.cursor, f"a macro names '{each.name}', which is a variable here and an input "
-                              "at program scope elsewhere", "rename one of them")  # fmt: skip
+        for reference in self._references:
+            is_in_macro = reference.token is None and reference.name in macro_names
+            if reference.input < 0 and is_in_macro and _is_variable(reference.cursor):
+                message = f"a macro names '{reference.name}', a variable here and an input at program scope elsewhere"
+                self._problem(reference.cursor, message, "rename one of them")
 
     def _head(self, function: Any) -> None:
         name = own_name(function.spelling)

@@ -125,7 +125,7 @@ def _parsed_completions(draft: Draft, place: TypedPart) -> list[Completion]:
             by_name[answer.name] = (rank, answer.name.lower(), Completion(answer.name, _kind(answer)))
     for name in _UNOFFERED - by_name.keys() if place.kind == "code" else ():
         by_name[name] = (2, name, Completion(name, lookup(name)[0].kind))
-    return [completion for *_, completion in sorted(by_name.values(), key=lambda found: found[:2])]
+    return [completion for *_, completion in sorted(by_name.values(), key=lambda row: row[:2])]
 
 
 class _Answer(NamedTuple):
@@ -191,7 +191,7 @@ def _methods_of(name: str, draft: Draft) -> set[str]:
 @functools.cache
 def _library_methods() -> Mapping[str, tuple[str, ...]]:
     texts = [path.read_text(encoding="utf-8") for path in sorted(INCLUDE.iterdir()) if path.is_file()]
-    return {name: found for text in texts for name, found in methods(text).items() if found}
+    return {name: matches for text in texts for name, matches in methods(text).items() if matches}
 
 
 @functools.cache

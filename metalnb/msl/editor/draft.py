@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from metalnb.errors import CompileError
 
 from ..libclang.flags import FOLDER, header_file
-from ..rewrite.scan import normalise_text, scan
+from ..rewrite.scan import normalize_text, scan
 from ..text.edits import Edit, EditedText
 from ..text.scanned_cell import MAIN, Cell
 from ..text.tokens import Token, tokenize
@@ -81,7 +81,7 @@ class Draft:
     def files(self) -> list[tuple[str, str]]:
         """The files for libclang; the last is the one to parse, which includes the others."""
         cells = [*self.headers.items(), (self.cell.name, self.cell)]
-        files = [(header_file(name), each.edited.text) for name, each in cells]
+        files = [(header_file(name), cell.edited.text) for name, cell in cells]
         return files if self.cell.name == MAIN else [*files, (f"{FOLDER}/{MAIN}", _AROUND.format(self.cell.name))]
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -107,10 +107,12 @@ def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str =
     name : str
         The name by which others include it, if it is a header cell.
     """
-    head, tail = normalise_text(source[:offset]), normalise_text(source[offset:])
+    head, tail = normalize_text(source[:offset]), normalize_text(source[offset:])
     closed_head = _close_statements(head)
-    other_headers = {each: text for each, text in headers.items() if each != name}
-    header_cells = {each: _scan(normalise_text(text), each, frozenset(headers)) for each, text in other_headers.items()}
+    other_headers = {header: text for header, text in headers.items() if header != name}
+    header_cells = {
+        header: _scan(normalize_text(text), header, frozenset(headers)) for header, text in other_headers.items()
+    }
     cell = _scan(closed_head + tail, name, frozenset(headers))
     return Draft(closed_head + tail, len(closed_head), cell, header_cells)
 

@@ -66,7 +66,7 @@ def lookup(name: str) -> tuple[Entry, ...]:
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """Return all entries, in the order of the files."""
+    """Return all entries: those of the language, then the functions."""
     return tuple(
         entry
         for path in sorted(_FOLDER.glob("*.txt"), reverse=True)

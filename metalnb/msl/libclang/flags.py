@@ -14,7 +14,7 @@ TARGET = Path(__file__).parent.parent / "target"
 FOLDER = "/metalnb-cell"  # contains the cell and its header cells, which exist only in memory
 # The warning for authors that clang does not enable by default; and a construct that clang rejects by default: `static
 # constant float` with a value in a struct.
-_ASKED = ("-Wuninitialized", "-Wno-static-float-init")
+_WARNINGS = ("-Wuninitialized", "-Wno-static-float-init")
 
 
 def header_file(name: str) -> str:
@@ -33,7 +33,7 @@ def flags(version: Version = DEFAULT) -> list[str]:
         "-x", "cl", "-cl-std=CLC++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
         "-target", "spir64", "-fdeclspec", "-fparse-all-comments", "-fspell-checking", "-ferror-limit=64",
         "-ftemplate-depth=512", "-fno-elide-type",
-        *_ASKED, f"-D__METAL_VERSION__={version[0] * 100 + version[1] * 10}",
+        *_WARNINGS, f"-D__METAL_VERSION__={version[0] * 100 + version[1] * 10}",
         "-D__METAL__=1", "-DMETALNB=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
         "-include", str(TARGET / "words.h"), "-include", str(TARGET / "declarations.h"),

@@ -38,7 +38,7 @@ _WORDS = (
     (r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?", "Metal"),
 )
 
-TO_BFLOAT = "write bfloat(x): a float does not become a bfloat by itself (MSL 2.1)"
+TO_BFLOAT = "write bfloat(x): a float does not convert to bfloat implicitly (MSL 2.1)"
 _POINTER = r"'[^']*\*(?:__\w+)?'(?: \(aka '[^']*'\))?"
 _VECTOR = r"'(?:\w+ )*u?(?:int|short|char|long)[234]'(?: \(aka '[^']*'\))?"
 _ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
@@ -74,16 +74,16 @@ _REFUSALS = (
      "there is no type information at run time: use a template (MSL 1.5.4)"),
     (r"thread-local storage is not supported|does not support the 'thread_local' storage",
      "'thread_local' is not supported in Metal",
-     "a variable in a function is its thread's own already (MSL 1.5.4)"),
+     "a variable in a function already belongs to its thread (MSL 1.5.4)"),
     (r"does not support the 'register' storage",
      "'register' is not supported in Metal",
-     "drop it (MSL 1.5.4)"),
+     "remove 'register' (MSL 1.5.4)"),
     (r"variadic arguments are not allowed",
      "a function cannot take a variable number of arguments",
      "write a variadic template: template <class... T> (MSL 1.5.4)"),
     (r"no matching literal operator for call to 'operator\"\"h'",
      "invalid suffix 'h' on an integer",
-     "write a point: 3.0h (MSL 2.1)"),
+     "add a decimal point: 3.0h (MSL 2.1)"),
     (r"function cannot be called 'main'",
      "no function can be called 'main' in Metal",
      "rename it (MSL 1.5.4)"),
@@ -139,7 +139,7 @@ _REFUSALS = (
      "choose with if or switch, or make the function a template's parameter"),
     (r"automatic variable qualified with an(?: invalid)? address space|cannot be declared in (?:global|constant) addr",
      "a variable in a function cannot have its own address space",
-     "drop the address space, or declare a pointer or reference into it (MSL 4)"),
+     "remove the address space, or declare a pointer or reference into it (MSL 4)"),
     (r"parameter may not be qualified with an address space",
      "a parameter cannot have its own address space",
      "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
@@ -154,30 +154,30 @@ _METAL_NAMES = frozenset("""
     half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
 """.split())  # noqa: SIM905  (a page of names)
 
-# CUDA's and Python's names for things that Metal names differently.
+# The hint for each of CUDA's and Python's names for things that Metal names differently.
 _FOREIGN = {
-    "print": 'os_log_default.log("x = %f", x), of <metal_logging>',
-    "np": "only the name of the function: exp(x) for np.exp(x)",
-    "len": "a parameter constant uint& n: a buffer does not know its length",
-    "range": "for (uint k = 0; k < n; ++k) { … }",
-    "import": "#include <metal_stdlib>",
-    "def": "kernel void, or the type that the function returns",
-    "elif": "else if",
-    "float16": "half",
-    "float32": "float",
-    "float64": "float: there is no double",
-    "uint8": "uchar",
-    "int32": "int",
-    "uint32": "uint",
-    "__global__": "kernel void",
-    "__device__": "nothing before a function, device before memory",
-    "__shared__": "threadgroup",
-    "__syncthreads": "threadgroup_barrier(mem_flags::mem_threadgroup)",
-    "barrier": "threadgroup_barrier(mem_flags::mem_threadgroup)",
-    "threadIdx": "a parameter uint3 t [[thread_position_in_threadgroup]]",
-    "blockIdx": "a parameter uint3 g [[threadgroup_position_in_grid]]",
-    "blockDim": "a parameter uint3 n [[threads_per_threadgroup]]",
-    "gridDim": "a parameter uint3 n [[threadgroups_per_grid]]",
+    "print": 'print with os_log_default.log("x = %f", x) of <metal_logging>',
+    "np": "drop the prefix: write exp(x) for np.exp(x)",
+    "len": "pass the length as a parameter, constant uint& n: a buffer does not know its length",
+    "range": "in Metal, write for (uint k = 0; k < n; ++k) { … }",
+    "import": "in Metal, write #include <metal_stdlib>",
+    "def": "begin with kernel void, or with the type that the function returns",
+    "elif": "in Metal, write else if",
+    "float16": "in Metal, write half",
+    "float32": "in Metal, write float",
+    "float64": "in Metal, write float: there is no double",
+    "uint8": "in Metal, write uchar",
+    "int32": "in Metal, write int",
+    "uint32": "in Metal, write uint",
+    "__global__": "in Metal, write kernel void",
+    "__device__": "remove it before a function; in Metal, a variable in global memory is declared device",
+    "__shared__": "in Metal, write threadgroup",
+    "__syncthreads": "in Metal, write threadgroup_barrier(mem_flags::mem_threadgroup)",
+    "barrier": "in Metal, write threadgroup_barrier(mem_flags::mem_threadgroup)",
+    "threadIdx": "add a parameter uint3 t [[thread_position_in_threadgroup]]",
+    "blockIdx": "add a parameter uint3 g [[threadgroup_position_in_grid]]",
+    "blockDim": "add a parameter uint3 n [[threads_per_threadgroup]]",
+    "gridDim": "add a parameter uint3 n [[threadgroups_per_grid]]",
 }
 
 
@@ -225,15 +225,15 @@ _HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"left operand of comma operator has no effect",
      "x[row, column] is x[column] here: write x[row * columns + column]"),
     (r"(?:no viable conversion|invalid operands).*'(?:metal::)?simd_vote'",
-     "the votes as bits, one for each lane: uint(simd_vote::vote_t(vote)) (MSL 6.9.2)"),
+     "read the votes as bits, one per lane: uint(simd_vote::vote_t(vote)) (MSL 6.9.2)"),
     (r"did you mean '([^']+)'", r"did you mean '\1'?"),
     (r"cannot initialize .* changes address space|changing address space|which changes address space",
      ("the address spaces differ: give the pointer or reference the address space of what it points to "
       "(device, constant, threadgroup or thread)")),
     (r"cannot assign to .* const-qualified|read-only",
-     "it is read-only: write device in place of constant, or drop const (MSL 4.2)"),
+     "it is read-only: write device in place of constant, or remove const (MSL 4.2)"),
     (r"call to '(\w+)' is ambiguous",
-     r"give the arguments of '\1' one type: 0.0 beside a float, half(0.5) beside a half, 1u or uint(i) beside a uint"),
+     r"give the arguments of '\1' the same type: 0.0 for float, half(0.5) for half, 1u or uint(i) for uint"),
     (r"(?:cannot (?:in|de)crement value|invalid operands|no viable conversion).*\batomic<",
      ("an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed only by functions: "
       "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)")),
@@ -241,8 +241,8 @@ _HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      ("the two sides have no such operator; an atomic is changed by functions alone: "
       "atomic_store_explicit, atomic_fetch_add_explicit (MSL 6.15)")),
     (r"explicit instantiation of '(\w+)' does not refer to a function template",
-     (r"the type written is not that of '\1' with these arguments: repeat its parameters with them, or write "
-      r"decltype(\1<T>) \1<T>")),
+     (r"the declaration does not match template '\1': repeat its parameters with these arguments substituted, or "
+      r"write decltype(\1<T>) \1<T>")),
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
      "a vector converts to no number or other width: take a component (v.x, v.xy), or build one: float3(v, 0)"),
     (r"chosen constructor is explicit in copy-initialization", "name the type: bfloat4(…) or S(…) in place of {…}"),

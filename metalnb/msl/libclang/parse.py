@@ -66,7 +66,7 @@ class Parsed:
     def line(self, location: cindex.SourceLocation) -> int:
         """Return the line of a location in the author's text; 1 if it is outside."""
         cell = self.owner(location)
-        return max(1, min(location.line, cell.edited.lines)) if cell else 1
+        return max(1, min(location.line, cell.edited.line_count)) if cell else 1
 
     def diagnostic(self, location: Any, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a location in the author's text."""
@@ -185,7 +185,7 @@ def _shorten(message: str) -> str:
     return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
 
 
-_LONG = re.compile(r"[\w$]{512}")
+_LONG_WORD = re.compile(r"[\w$]{512}")
 
 
 @functools.cache
@@ -248,7 +248,7 @@ def _parse_files(
 
     def work() -> Any:
         flags_used = flags(version)
-        if any(_LONG.search(text) for _, text in files):  # searching for a similar name would take minutes
+        if any(_LONG_WORD.search(text) for _, text in files):  # searching for a similar name would take minutes
             flags_used[flags_used.index("-fspell-checking")] = "-fno-spell-checking"
         header_path = precompiled_header(cindex, tuple(flags_used), library=library)
         if header_path is not None:

@@ -25,7 +25,7 @@ __all__ = ["begins_with_library", "parser_version", "precompiled_header"]
 
 _AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # contains nothing that needs the library
 _BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*(?:include|import)[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
-_WHOLE = "/metalnb-library/library.h"  # exists only in memory
+_LIBRARY_HEADER = "/metalnb-library/library.h"  # exists only in memory
 _ROOM = 256 << 20  # bytes: many times the file's size
 _INCOMPLETE = 0x02  # CXTranslationUnit_Incomplete: a header, not a program
 _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
@@ -67,9 +67,9 @@ def precompiled_header(cindex: Any, flags: tuple[str, ...], *, library: bool = T
         if shutil.disk_usage(cache_store.root).free < _ROOM:  # libclang ends the process when the disk is full
             return None
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=cache_store.root) as name:
-            files = [(_WHOLE, text)]
+            files = [(_LIBRARY_HEADER, text)]
             options = _INCOMPLETE | _FOR_SERIALIZATION
-            unit = cindex.Index.create().parse(_WHOLE, args=flags, unsaved_files=files, options=options)
+            unit = cindex.Index.create().parse(_LIBRARY_HEADER, args=flags, unsaved_files=files, options=options)
             unit.save(str(Path(name, "library.pch")))
             cache_store.put(key, "library", _digest(Path(name, "library.pch")))
             cache_store.take(Path(name, "library.pch"), path)

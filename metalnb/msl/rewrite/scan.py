@@ -24,13 +24,13 @@ from ..text.edits import Edit, EditedText, Omission, Refusal
 from ..text.includes import read_includes
 from ..text.instantiations import explicit_instantiations, restated_head, template_id, text_of_range
 from ..text.scanned_cell import Cell, Instantiation
-from .function_heads.parted_members import parted_names
+from .function_heads.space_overloads import overloaded_names
 from .input_declarations import scope_inputs
 from .passes import PASSES
 
-__all__ = ["instantiations", "normalise_text", "scan"]
+__all__ = ["instantiations", "normalize_text", "scan"]
 
-_NESTED = 4096
+_DEEPEST_LIST = 4096
 
 
 def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset()) -> Cell:
@@ -50,7 +50,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     CompileError
         For a ``host_name`` whose template is ambiguous, or template lists too deep for the parser.
     """
-    source = normalise_text(source)
+    source = normalize_text(source)
     text = outline(source)
     for tree in text.trees:
         _check_nesting(text, tree, name)
@@ -70,11 +70,11 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         expands=_needs_preprocessor(instantiations_found, text), includes=tuple(includes.cells),
         optional=frozenset(_tested_constants(text)), simd=any(names_simdgroups(word) for word in text.words),
         bare=EditedText(source, includes.bare).text, refused=refusals, notes=notes, derived=derived_constants(text),
-        parted=parted_names(text), scope_inputs=tuple(scope_inputs(text.program)),
+        overloaded=overloaded_names(text), scope_inputs=tuple(scope_inputs(text.program)),
     )  # fmt: skip
 
 
-def normalise_text(source: str) -> str:
+def normalize_text(source: str) -> str:
     """Return a text with line ends as in C++, and without characters that no compiler accepts."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
 
@@ -128,8 +128,8 @@ def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
     for previous, token in pairwise(tree.tokens):
         if token.text == "<" and previous.kind == "word":
             depth += 1
-            if depth > _NESTED:
-                message = f"template lists are nested more than {_NESTED} deep"
+            if depth > _DEEPEST_LIST:
+                message = f"template lists are nested more than {_DEEPEST_LIST} deep"
                 _refuse(text, name, token.start, message, "name the inner ones")
         elif token.kind != "word" and token.text != "::":
             depth = 0

@@ -2,7 +2,7 @@
 
 ``threadgroup T (&a)[N] = $threadgroup_storage<…>();``, where each target defines the storage.
 
-A variable initialised with zeros, ``threadgroup T a[N] = {0};``, is supported: all threads write the zeros and
+A variable initialized with zeros, ``threadgroup T a[N] = {0};``, is supported: all threads write the zeros and
 synchronize. So every thread must reach the declaration: it must be in the kernel's outermost block, before any
 ``return``.
 
@@ -74,7 +74,7 @@ def _declaration(tree: Tree, word: int, words: Mapping[str, bool]) -> list[Edit]
             i = zeros_end
         stop = tree.text(i) or (";" if tree.macro else "")
         if stop not in {",", ";"}:
-            return []  # an initialiser, or no declaration at all: the parser will report it
+            return []  # an initializer, or no declaration at all: the parser will report it
         edits.append(Edit(name.start, name.end, f"(&{name.text})"))
         alignments = "".join(
             f", {specifier.value}" for specifier in (*shared_specifiers, *own_specifiers) if specifier.value

@@ -46,23 +46,23 @@ template <class T> constexpr device T* $pointer_device(device T* x) { return x; 
 template <class T> constexpr const __global T& $reference_constant(const __global T& x) { return x; }
 template <class T> constexpr const __global T* $pointer_constant(const __global T* x) { return x; }
 
-// Members for const objects of device and of constant memory both (rewrite/function_heads/parted_members.py): a
+// Members for const objects of device and of constant memory both (rewrite/function_heads/space_overloads.py): a
 // constant object appears volatile where such a member is called by the number of its name, and plain again in the
 // member.
 template <unsigned name> struct $named {};
-template <unsigned name, class T, class = void> struct $is_parted { enum { value = false }; };
-template <unsigned name, class T> struct $is_parted<name, T, decltype(T::$parts($named<name>()))> { enum { value = true }; };
-template <class T, bool parted> struct $seeming { typedef const __global T type; };
+template <unsigned name, class T, class = void> struct $is_overloaded { enum { value = false }; };
+template <unsigned name, class T> struct $is_overloaded<name, T, decltype(T::$overloads($named<name>()))> { enum { value = true }; };
+template <class T, bool overloaded> struct $seeming { typedef const __global T type; };
 template <class T> struct $seeming<T, true> { typedef const volatile __global T type; };
 template <unsigned name, class T> struct $object { typedef T&& type; };
 template <unsigned name, class T> struct $object<name, const __global T&> {
-    typedef typename $seeming<T, $is_parted<name, T>::value>::type& type;
+    typedef typename $seeming<T, $is_overloaded<name, T>::value>::type& type;
 };
 template <unsigned name, class T> constexpr typename $object<name, T>::type $within(T&& x) {
     return static_cast<typename $object<name, T>::type>(x);
 }
 template <unsigned name, class T>
-constexpr typename $seeming<T, $is_parted<name, T>::value>::type* $within_at(const __global T* x) {
+constexpr typename $seeming<T, $is_overloaded<name, T>::value>::type* $within_at(const __global T* x) {
     return x;
 }
 template <unsigned name, class T> constexpr T&& $within_at(T&& x) { return static_cast<T&&>(x); }

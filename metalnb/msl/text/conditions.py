@@ -54,20 +54,20 @@ _NUMBER = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|\d+)[uUlL]*|(\d*\.?\d*(?:[eE
 
 
 def derived_constants(text: Outline) -> dict[str, str]:
-    """Return the initialisers of a text's constants at file or namespace scope, by their names."""
+    """Return the initializers of a text's constants at file or namespace scope, by their names."""
     if "function_constant" not in text.words:
         return {}
-    tree, initialisers = text.program, {}
+    tree, initializers = text.program, {}
     for i, mark in enumerate(tree.texts):
         if mark == "=" and tree.tokens[i - 1].kind == "word" and tree.enclosing(i, "([") < 0:
             head = tree.texts[tree.statement(i) : i]
             if "=" not in head and not {"constant", "constexpr"}.isdisjoint(head):
-                initialisers[tree.texts[i - 1]] = " ".join(tree.texts[i + 1 : tree.find(i, frozenset({";", "{"}))])
-    return initialisers
+                initializers[tree.texts[i - 1]] = " ".join(tree.texts[i + 1 : tree.find(i, frozenset({";", "{"}))])
+    return initializers
 
 
-def expand_constant(name: str, initialisers: Mapping[str, str], expansions: dict[str, str] | None = None) -> str:
-    """Return a derived constant's initialiser with the constants that it names expanded.
+def expand_constant(name: str, initializers: Mapping[str, str], expansions: dict[str, str] | None = None) -> str:
+    """Return a derived constant's initializer with the constants that it names expanded.
 
     One that becomes too long, or refers to itself, stays a name.
     """
@@ -75,8 +75,8 @@ def expand_constant(name: str, initialisers: Mapping[str, str], expansions: dict
     if name not in expansions:
         expansions[name] = name
         text = " ".join(
-            f"( {expand_constant(word, initialisers, expansions)} )" if word in initialisers else word
-            for word in initialisers[name].split(" ")
+            f"( {expand_constant(word, initializers, expansions)} )" if word in initializers else word
+            for word in initializers[name].split(" ")
         )
         expansions[name] = text if len(text) <= _LONGEST else name
     return expansions[name]

@@ -25,41 +25,18 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """An edit that replaces code that must not be compiled by an undeclared name, which ``#if 0`` still hides.
+class _Remark:
+    """An edit with a message for the author.
 
     Attributes
     ----------
     start, end : int
         The range replaced.
     at : int
-        The position of the finding.
+        The position that the message is about.
     message, hint : str
     form : str
-        The text written there; ``{}`` is replaced by the name.
-    """
-
-    start: int
-    end: int
-    at: int
-    message: str
-    hint: str = ""
-    form: str = "{}"
-
-
-@dataclass(frozen=True, slots=True)
-class Omission:
-    """An edit that drops something valid in Metal but useless here, with a note to the author.
-
-    Attributes
-    ----------
-    start, end : int
-        The range removed.
-    at : int
-        The position of the note.
-    message, hint : str
-    form : str
-        The text written there.
+        The replacement.
     """
 
     start: int
@@ -68,6 +45,21 @@ class Omission:
     message: str
     hint: str = ""
     form: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal(_Remark):
+    """An edit that replaces code that must not compile with an undeclared name; inside ``#if 0`` it has no effect.
+
+    The ``{}`` of its `form` stands for the name.
+    """
+
+    form: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Omission(_Remark):
+    """An edit that removes something valid in Metal but useless here, with a warning for the author."""
 
 
 class EditedText:
@@ -84,13 +76,15 @@ class EditedText:
     def __init__(self, original: str, edits: list[Edit]) -> None:
         self.original = original
         self._edits: list[Edit] = []
+        self._replacements: list[str] = []  # of each edit, with the line ends of what it replaces
         pieces: list[str] = []
         position = 0
         for edit in sorted(set(edits)):
             if edit.start < position:
                 continue
             self._edits.append(edit)
-            pieces += [original[position : edit.start], _keep_lines(original[edit.start : edit.end], edit.text)]
+            self._replacements.append(_keep_lines(original[edit.start : edit.end], edit.text))
+            pieces += [original[position : edit.start], self._replacements[-1]]
             position = edit.end
         self.text = "".join([*pieces, original[position:]])
 
@@ -103,7 +97,7 @@ class EditedText:
         return self.text.split("\n")
 
     @property
-    def lines(self) -> int:
+    def line_count(self) -> int:
         """The number of lines."""
         return len(self._line_starts)
 
@@ -130,24 +124,16 @@ class EditedText:
 
     def edited_offset(self, offset: int) -> int:
         """Map an offset in the author's text to the edited text; inside a replaced range, to its start."""
-        shift = 0
-        for edit in self._edits:
-            if edit.end > offset or edit.start > offset:
-                return min(edit.start, offset) + shift
-            shift += len(_keep_lines(self.original[edit.start : edit.end], edit.text)) - (edit.end - edit.start)
-        return offset + shift
+        i = bisect_right(self._edits, offset, key=lambda edit: edit.end)
+        start = self._edits[i].start if i < len(self._edits) else offset
+        return min(start, offset) + self._shifts[i]
 
     def original_offset(self, offset: int) -> int:
         """Map an offset in the edited text to the author's; inside inserted text, to the start of what it replaced."""
-        shift = 0
-        for edit in self._edits:
-            length = len(_keep_lines(self.original[edit.start : edit.end], edit.text))
-            if edit.start + shift >= offset:
-                break
-            if offset < edit.start + shift + length:
-                return edit.start
-            shift += length - (edit.end - edit.start)
-        return offset - shift
+        i = bisect_left(self._edited_starts, offset)
+        if i and offset < self._edited_starts[i - 1] + len(self._replacements[i - 1]):
+            return self._edits[i - 1].start
+        return offset - self._shifts[i]
 
     def add_edits(self, edits: Iterable[Edit]) -> EditedText:
         """Return the text with additional edits."""
@@ -162,8 +148,13 @@ class EditedText:
     @cached_property
     def _shifts(self) -> list[int]:
         """The total shift of the text after each edit."""
-        lengths = (len(_keep_lines(self.original[e.start : e.end], e.text)) - (e.end - e.start) for e in self._edits)
-        return [0, *accumulate(lengths)]
+        pairs = zip(self._edits, self._replacements, strict=True)
+        return [0, *accumulate(len(text) - (edit.end - edit.start) for edit, text in pairs)]
+
+    @cached_property
+    def _edited_starts(self) -> list[int]:
+        """Where each edit begins in the edited text."""
+        return [edit.start + shift for edit, shift in zip(self._edits, self._shifts, strict=False)]
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """Map a range of the author's text to the edited text, edits included; None if an end is inside an edit.

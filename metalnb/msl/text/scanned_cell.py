@@ -66,8 +66,8 @@ class Cell:
     notes : tuple of Diagnostic
         Warnings about what was removed.
     derived : mapping of str to str
-        The initialisers of its constants at file scope, if it has function constants.
-    parted : frozenset of str
+        The initializers of its constants at file scope, if it has function constants.
+    overloaded : frozenset of str
         The names of members that a class has for const objects in both device and constant memory.
     scope_inputs : tuple of ScopeInput
         The inputs that it declares at program scope.
@@ -84,18 +84,18 @@ class Cell:
     refused: Mapping[str, Diagnostic] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
     derived: Mapping[str, str] = field(default_factory=dict)
-    parted: frozenset[str] = frozenset()
+    overloaded: frozenset[str] = frozenset()
     scope_inputs: tuple[ScopeInput, ...] = ()
 
     def about_all(self, message: str, hint: str = "") -> Diagnostic:
         """Return a diagnostic about the entire text, at its first line that is not empty."""
-        lines = (line for line in range(1, self.edited.lines + 1) if self.edited.line(line).strip())
+        lines = (line for line in range(1, self.edited.line_count + 1) if self.edited.line(line).strip())
         first = next(lines, 1)
         return Diagnostic(first, 1, message, self.edited.line(first), self.name, hint)
 
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
-        line = max(1, min(line, self.edited.lines))
+        line = max(1, min(line, self.edited.line_count))
         edited_line = self.edited.edited_line(line)
         character = len(edited_line.encode()[: column - 1].decode(errors="ignore")) + 1
         text = self.edited.line(line)

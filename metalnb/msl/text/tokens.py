@@ -10,7 +10,7 @@ __all__ = ["Directive", "Stream", "Token", "tokenize"]
 
 # A backslash at the end of a line continues it, even within a word, and clang allows spaces after the backslash.
 # It also treats Unicode's spaces as spaces, and $ and most of Unicode as letters. A difference from clang could hide an
-# #include, so in doubt this recognises less as a comment or a raw string than clang does.
+# #include, so in doubt this recognizes less as a comment or a raw string than clang does.
 _SPLICE = r"\\[ \t\f\v]*\n"
 _SPACE = r" \t\r\f\v\x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 

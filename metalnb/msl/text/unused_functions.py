@@ -24,7 +24,7 @@ _UNNAMED = frozenset({"begin", "end", "get"})  # a `for` over a range, or a stru
 _WITH_ARGUMENTS = frozenset({"decltype", "__attribute__", "alignas"})
 _NO_TYPES = frozenset({"template", "inline", "static", "constexpr", "kernel", "extern"})
 _WORD = re.compile(r"[\w$]+")
-_SEEN = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n\\]+|\\)")
+_SOURCE_PARTS = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n\\]+|\\)")
 
 
 class _Function(NamedTuple):
@@ -150,7 +150,7 @@ def _blank(cell: Cell, ranges: Iterable[tuple[int, int]]) -> str:
     text, pieces, position = cell.edited.text, [], 0
     for start, end in sorted(filter(None, (cell.edited.span(*r) for r in ranges))):
         if start >= position:
-            pieces += [text[position:start], _SEEN.sub(_spaces, text[start:end])]
+            pieces += [text[position:start], _SOURCE_PARTS.sub(_spaces, text[start:end])]
             position = end
     return "".join([*pieces, text[position:]])
 

@@ -15,11 +15,11 @@ from ..units import rate, seconds
 
 __all__ = ["plot_timing", "roofline_figure", "roofline_names", "roofline_png", "svg"]
 
-_INK = "#565758"  # represents the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
+_INK = "#565758"  # represents the page's text color: replaced by it in an SVG, a suitable gray in a PNG
 _ROOF, _POINT = "#3b82c4", "#d9822b"
 _DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
 _DOT_WIDE = 0.1  # the approximate width of a dot, in decades
-_BESIDE = 13  # points from a dot's middle to the number beside it
+_NUMBER_OFFSET = 13  # points from a dot's middle to the number beside it
 _MARGIN = 4.0  # factor by which the axes extend beyond the data
 
 
@@ -82,7 +82,7 @@ def _number(ax: Any, number: int, place: Pair, overlapped: list[Pair]) -> None:
     """Write a point's number on its dot, or next to it if the dot overlaps others."""
     style = {"va": "center_baseline", "size": 9, "weight": "bold", "textcoords": "offset points"}
     if overlapped:
-        ax.annotate(str(number), place, (_BESIDE * len(overlapped), 0), color=_INK, ha="center", **style)
+        ax.annotate(str(number), place, (_NUMBER_OFFSET * len(overlapped), 0), color=_INK, ha="center", **style)
     else:
         ax.annotate(str(number), place, (0, 0), color="white", ha="center", **style)
 
@@ -113,14 +113,14 @@ def _dress(ax: Any, x: Pair, y: Pair) -> None:
 
 
 def roofline_png(roofline: Roofline) -> bytes:
-    """Return a roofline as a PNG, on white: its greys suit a light page."""
+    """Return a roofline as a PNG, on white: its grays suit a light page."""
     file = io.BytesIO()
     roofline_figure(roofline).savefig(file, format="png", dpi=144, facecolor="white")
     return file.getvalue()
 
 
 def svg(figure: Any, names: Mapping[str, str] | None = None) -> str:
-    """Return a figure as an SVG element in the colours of the page around it.
+    """Return a figure as an SVG element in the colors of the page around it.
 
     ``names`` maps the ``gid`` of a part to a text that a browser shows on hover.
     """

@@ -1,4 +1,4 @@
-"""Strip plots: the times of several kernels on one axis, a dot for each, as SVG in the page's colours."""
+"""Strip plots: the times of several kernels on one axis, a dot for each, as SVG in the page's colors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metalnb.display import mix
 __all__ = ["STRIPS", "StripScale"]
 
 _WIDTH, _HEIGHT = 240, 18
-_WIDE = 5  # if the times differ by more than this factor, the axis is logarithmic
+_WIDE_RATIO = 5  # if the times differ by more than this factor, the axis is logarithmic
 
 STRIPS = (
     # A replaced element with max-width in percent may be narrower where a table has less room.
@@ -49,7 +49,7 @@ class StripScale:
         """Return the axis for some series of positive times: from the least to the 95th percentile of each."""
         shortest = min(map(min, series))
         longest = max(float(np.quantile(values, 0.95)) for values in series)
-        return cls((shortest, max(longest, shortest * 1.01)), longest > _WIDE * shortest)
+        return cls((shortest, max(longest, shortest * 1.01)), longest > _WIDE_RATIO * shortest)
 
     def place(self, value: float) -> float:
         """Return a time's position, from 0 to 1; times beyond an end are placed at it."""

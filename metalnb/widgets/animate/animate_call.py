@@ -11,8 +11,8 @@ import numpy as np
 from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundCall, bound_call
+from ..knobs import free_knobs, set_ranges
 from ..painter import Painter
-from ..scalars import free_knobs, set_ranges
 from .animation import Animation
 from .brush import Brush
 from .frames import Frames
@@ -34,7 +34,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     draw: str | bool | None = None,
     brush: Any = None,
     ranges: Mapping[str, Any] | None = None,
-    colours: str = "magma",
+    colors: str = "magma",
     limits: tuple[float, float] | None = None,
     origin: str = "upper",
     play: bool = False,
@@ -67,10 +67,10 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
         The value to draw; by default the greatest number of the array at the start.
     ranges : mapping of str to (low, high) or None, optional
         The range of a scalar's slider, by the scalar's name; None for no slider.
-    colours : str, optional
-        The name of one of matplotlib's colour maps.
+    colors : str, optional
+        The name of one of matplotlib's color maps.
     limits : (float, float), optional
-        The values at the ends of the colour map; by default the smallest and the greatest number so far.
+        The values at the ends of the color map; by default the smallest and the greatest number so far.
     origin : {"upper", "lower"}, optional
         The position of row 0.
     play : bool, optional
@@ -90,7 +90,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     Examples
     --------
     >>> mnb.animate(heat, start, alpha=0.2, steps=16)   # doctest: +SKIP
-    >>> mnb.animate(life, board, swap=("now", "next"), rate=10, colours="gray")   # doctest: +SKIP
+    >>> mnb.animate(life, board, swap=("now", "next"), rate=10, colors="gray")   # doctest: +SKIP
     >>> mnb.animate(gray_scott, u, v, swap=[("u", "u2"), ("v", "v2")], picture="v", steps=20)   # doctest: +SKIP
     >>> mnb.animate(bodies, p, v, swap=("p", "p2"), picture=lambda s: np.histogram2d(
     ...     s.p[:, 1], s.p[:, 0], bins=256, range=[(-1, 1), (-1, 1)])[0])   # doctest: +SKIP
@@ -107,7 +107,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     knobs = set_ranges("animate", free_knobs(call), ranges)
     simulation = Simulation(call, pairs, None if target is None else _arrays(call)[target])
     first = _look(simulation, look)
-    painter = Painter(caller, np.shape(first), colours, limits, origin, keep_limits=True)
+    painter = Painter(caller, np.shape(first), colors, limits, origin, keep_limits=True)
     brush_or_none = None if target is None else Brush(target, simulation.array(target), brush)
     frames_apart = max(1, round(rate))  # a second
     frames = Frames(simulation, lambda: _look(simulation, look), painter, brush_or_none, int(steps), frames_apart)

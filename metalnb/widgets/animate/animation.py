@@ -15,8 +15,8 @@ from metalnb.timing.units import threads, trim_grid
 from .. import html_parts
 from ..background import Latest
 from ..call_text import call_text
+from ..knobs import Knob, apply_settings
 from ..live import Live
-from ..scalars import Knob, apply_settings
 from .film import enlarge, gif, mp4, strip_html
 from .frame_clock import FrameClock
 from .frames import Frames
@@ -141,12 +141,12 @@ class Animation(Live):
         caller = f"animate: {self._name}"
         if kind not in _KINDS or frames < 1:
             raise ArgumentError(f"{caller}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
-        colours = self._frames.painter.palette
+        colors = self._frames.painter.palette
         with self._frames.upcoming(frames) as pixels:
             if kind == ".gif":
-                path.write_bytes(gif(enlarge(pixels), colours, rate or self._clock.rate))
+                path.write_bytes(gif(enlarge(pixels), colors, rate or self._clock.rate))
             else:
-                mp4(caller, enlarge(pixels), colours, rate or self._clock.rate, str(path))
+                mp4(caller, enlarge(pixels), colors, rate or self._clock.rate, str(path))
         return path
 
     # --- requests of the clock and the page --------------------------------------------------------------------------
@@ -179,8 +179,8 @@ class Animation(Live):
     def _on_turn(self, knob: Knob, value: Any) -> None:
         self._frames.settings = {**self._frames.settings, knob: value}
 
-    def _on_recolour(self, name: str) -> None:
-        self._frames.recolour(name)
+    def _on_recolor(self, name: str) -> None:
+        self._frames.recolor(name)
         self._clock.request_redraw()
 
     def _record(self, name: str) -> None:
@@ -229,7 +229,7 @@ class Animation(Live):
 
         self._player = Player(
             self._frames, self._clock, self._knobs,
-            on_turn=self._on_turn, on_recolour=self._on_recolour, on_draw=self._on_draw, on_leave=self._on_leave,
+            on_turn=self._on_turn, on_recolor=self._on_recolor, on_draw=self._on_draw, on_leave=self._on_leave,
             on_reset=self.reset, on_toggle=lambda: self.pause() if self.playing else self.play(),
             on_record=self._recorder.ask, name=self._name,
         )  # fmt: skip

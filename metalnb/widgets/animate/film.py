@@ -17,7 +17,7 @@ from metalnb.errors import ArgumentError
 
 __all__ = ["Filmstrip", "enlarge", "gif", "mp4", "strip_html"]
 
-_LEAST = 256  # smaller frames are enlarged to this many pixels, by a whole factor
+_SMALLEST_FRAME = 256  # smaller frames are enlarged to this many pixels, by a whole factor
 _PICTURES = 6  # pictures in a strip
 _THUMB = 180  # most pixels of a picture's longer side
 
@@ -66,7 +66,7 @@ def strip_html(pictures: Iterable[tuple[int, bytes]]) -> str:
 def enlarge(frames: Iterable[Any]) -> Iterator[Any]:
     """Enlarge small frames by a whole factor, so that their elements stay squares."""
     for frame in frames:
-        factor = max(1, _LEAST // max(frame.shape[:2]))
+        factor = max(1, _SMALLEST_FRAME // max(frame.shape[:2]))
         yield frame.repeat(factor, 0).repeat(factor, 1) if factor > 1 else frame
 
 
@@ -76,7 +76,7 @@ def gif(frames: Iterable[Any], palette: Any, rate: float) -> bytes:
     Parameters
     ----------
     frames : iterable of numpy.ndarray
-        uint8: entries of the palette, of shape (H, W), or colours, of shape (H, W, 3 or 4).
+        uint8: entries of the palette, of shape (H, W), or colors, of shape (H, W, 3 or 4).
     palette : numpy.ndarray or None
     rate : float
         Frames per second; a GIF counts in hundredths of a second, and browsers show none for less than two.
@@ -108,8 +108,8 @@ def mp4(caller: str, frames: Iterable[Any], palette: Any, rate: float, path: str
     program = shutil.which("ffmpeg")
     if program is None:
         raise ArgumentError(f"{caller}: an MP4 needs the program ffmpeg, which is not installed. Save a .gif instead.")
-    colours = (palette[frame] if palette is not None else frame[..., :3] for frame in frames)
-    first = next(iter(colours))
+    colors = (palette[frame] if palette is not None else frame[..., :3] for frame in frames)
+    first = next(iter(colors))
     height, width = first.shape[:2]
     command = [
         program, "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}",
@@ -117,7 +117,7 @@ def mp4(caller: str, frames: Iterable[Any], palette: Any, rate: float, path: str
         "-movflags", "+faststart", path,
     ]  # fmt: skip
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        messages = _feed(process, (np.ascontiguousarray(f).tobytes() for f in chain([first], colours)))
+        messages = _feed(process, (np.ascontiguousarray(f).tobytes() for f in chain([first], colors)))
     if process.returncode:
         raise ArgumentError(f"{caller}: ffmpeg could not write {path}: {messages.strip()}")
 

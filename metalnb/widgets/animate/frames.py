@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..knobs import Knob
 from ..painter import Painter, palette, png
-from ..scalars import Knob
 from .brush import Brush
 from .film import Filmstrip, thin
 from .simulation import Simulation
@@ -112,8 +112,8 @@ class Frames:
             self.painter.forget()
             self._strip, self.count = Filmstrip(self._first.spacing), 0
 
-    def recolour(self, name: str) -> None:
-        """Use another colour map from the next picture on."""
+    def recolor(self, name: str) -> None:
+        """Use another color map from the next picture on."""
         self.painter.palette = palette("animate", name)
 
     def stroke(self, points: Sequence[tuple[float, float] | None], *, rub: bool) -> None:

@@ -13,8 +13,8 @@ import ipywidgets
 from metalnb.timing.units import seconds
 
 from .. import controls, html_parts
+from ..knobs import Knob
 from ..page_events import PageEvents
-from ..scalars import Knob
 from .frame_clock import FrameClock
 from .frames import Frames
 
@@ -23,7 +23,7 @@ __all__ = ["Player"]
 _WIDTH = 512  # smaller pictures are enlarged to this many pixels
 _CRISP = 256  # with fewer pixels on the longer side, elements are drawn as squares
 _OFTEN = 0.25  # seconds between updates of the figures
-_COLOURS = ("magma", "viridis", "inferno", "turbo", "gray", "RdBu_r", "twilight")
+_COLORS = ("magma", "viridis", "inferno", "turbo", "gray", "RdBu_r", "twilight")
 _RATES = (1, 2, 5, 10, 15, 20, 24, 30, 60)
 _STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _SMALL = '<span style="opacity:.75;font-size:12px">'
@@ -48,13 +48,13 @@ class Player:
     knobs : list of Knob
     name : str
         The name of the kernel, for files.
-    on_turn, on_recolour, on_draw, on_leave, on_reset, on_toggle, on_record : callable
-        Called when the user has moved a slider, chosen colours, drawn, or left; and by the buttons.
+    on_turn, on_recolor, on_draw, on_leave, on_reset, on_toggle, on_record : callable
+        Called when the user has moved a slider, chosen colors, drawn, or left; and by the buttons.
     """
 
     def __init__(
         self, frames: Frames, clock: FrameClock, knobs: list[Knob], *, name: str, on_turn: Callable[[Knob, Any], None],
-        on_recolour: Callable[[str], None], on_draw: Callable[..., None], **callbacks: Callable[..., Any],
+        on_recolor: Callable[[str], None], on_draw: Callable[..., None], **callbacks: Callable[..., Any],
     ) -> None:  # fmt: skip
         self._frames = frames
         self._clock = clock
@@ -76,7 +76,7 @@ class Player:
         saving = f"{controls.save_button(f'{name}.png')} {controls.record_button(f'{name}.gif')}"
         parts = [
             ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}), *self.controls.values(), *self._pace(),
-            self._palette(on_recolour), *self._brush(), controls.html(f"{controls.copy_button()} {saving}"),
+            self._palette(on_recolor), *self._brush(), controls.html(f"{controls.copy_button()} {saving}"),
             self.events,
         ]  # fmt: skip
         self.box: Any = controls.side_by_side(parts, self._view())
@@ -139,12 +139,12 @@ class Player:
             controls.choice_slider("steps/frame", [(f"{n:,}", n) for n in counts], self._frames.steps, set_steps),
         ]
 
-    def _palette(self, on_recolour: Callable[[str], None]) -> Any:
+    def _palette(self, on_recolor: Callable[[str], None]) -> Any:
         painter = self._frames.painter
         if painter.palette is None:
             return controls.html(display="none")
-        names = dict.fromkeys((painter.colours, *_COLOURS))
-        return controls.menu("colours", [(escape(name), name) for name in names], painter.colours, on_recolour)
+        names = dict.fromkeys((painter.colors, *_COLORS))
+        return controls.menu("colors", [(escape(name), name) for name in names], painter.colors, on_recolor)
 
     def _brush(self) -> list[Any]:
         brush = self._frames.brush

@@ -14,7 +14,7 @@ from metalnb.engine.staging import copy_to_host, place_of
 from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundArgument, BoundCall
-from ..scalars import Knob, apply_settings
+from ..knobs import Knob, apply_settings
 
 __all__ = ["Simulation", "swap_pairs"]
 

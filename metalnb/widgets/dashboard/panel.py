@@ -18,10 +18,10 @@ from .. import html_parts
 from ..background import Latest
 from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
+from ..knobs import Knob, apply_settings, free_knobs, set_ranges
 from ..live import Live
 from ..png_plots import plots_png
 from ..quick_timing import quick
-from ..scalars import Knob, apply_settings, free_knobs, set_ranges
 from ..threadgroup_choices import some_groups
 from .problem_sizes import Sizes
 

@@ -1,11 +1,11 @@
 """The same problem at larger and smaller sizes.
 
-Axes and numbers that grow with the grid are recognised by their lengths: an axis or a whole number that equals an
+Axes and numbers that grow with the grid are recognized by their lengths: an axis or a whole number that equals an
 extent of the grid or the product of its extents, is a small multiple of it, or is longer by a border. Nothing else
 changes. If that is wrong, the caller passes a function that makes a call of another size.
 
 The arrays of a smaller problem keep as much memory as the original ones. So a kernel that receives a length in an
-unrecognised way (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
+unrecognized way (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 from metalnb.engine.base import Grid
 
 from ..bound_call import BoundArgument, BoundCall, bound_call
-from ..scalars import Knob, apply_settings, knobs
+from ..knobs import Knob, apply_settings, knobs
 
 __all__ = ["Sizes"]
 
-_LEAST = 64  # fewest threads along the longest extent
+_FEWEST_THREADS = 64  # fewest threads along the longest extent
 _GROWTH = 3  # doublings
 _BYTES = 1 << 30  # most bytes for all arrays together
 _BORDER = 16
@@ -114,7 +114,7 @@ class Sizes:
 
 def _factors(grid: Grid) -> list[Fraction]:
     longest = max(grid)
-    halvings = max(0, math.floor(math.log2(longest / _LEAST))) if longest > _LEAST else 0
+    halvings = max(0, math.floor(math.log2(longest / _FEWEST_THREADS))) if longest > _FEWEST_THREADS else 0
     return [Fraction(2) ** k for k in range(-min(halvings, 16), _GROWTH + 1)]
 
 
@@ -144,9 +144,9 @@ def _scale_length(length: int, ties: list[tuple[int, int]]) -> int | None:
         if length == old:
             return new
     for old, new in ties:
-        if old >= _LEAST and abs(length - old) <= _BORDER:
+        if old >= _FEWEST_THREADS and abs(length - old) <= _BORDER:
             return max(1, new + length - old)
     for old, new in ties:
-        if old >= _LEAST and length % old == 0 and 0 < length // old <= _MULTIPLE:
+        if old >= _FEWEST_THREADS and length % old == 0 and 0 < length // old <= _MULTIPLE:
             return length // old * new
     return None

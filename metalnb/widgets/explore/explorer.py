@@ -17,9 +17,9 @@ from .. import html_parts
 from ..background import Latest
 from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
+from ..knobs import Knob, apply_settings, free_knobs, set_ranges
 from ..live import Live
 from ..painter import Painter
-from ..scalars import Knob, apply_settings, free_knobs, set_ranges
 
 __all__ = ["Explorer", "explore"]
 
@@ -34,7 +34,7 @@ def explore(
     *args: Any,
     picture: str | None = None,
     ranges: Mapping[str, Any] | None = None,
-    colours: str = "magma",
+    colors: str = "magma",
     limits: tuple[float, float] | None = None,
     origin: str = "upper",
     window: tuple[str, str, str] | None = None,
@@ -49,19 +49,19 @@ def explore(
         As for a call of the kernel. The arrays that are passed never change: each picture starts from them.
     picture : str, optional
         The name of the buffer to show; by default the first that the call leaves out, else the first that the kernel
-        writes. A buffer of shape (H, W) is coloured by a colour map. One of shape (H, W, 3) or (H, W, 4) contains the
-        colours: uint8, or floats from 0 to 1.
+        writes. A buffer of shape (H, W) is colored by a color map. One of shape (H, W, 3) or (H, W, 4) contains the
+        colors: uint8, or floats from 0 to 1.
     ranges : mapping of str to (low, high) or None, optional
         The range of a scalar's slider, by the scalar's name (``"a"``, ``"c.x"``, ``"params.scale"``); None for no
         slider.
-    colours : str, optional
-        The name of one of matplotlib's colour maps.
+    colors : str, optional
+        The name of one of matplotlib's color maps.
     limits : tuple of float, optional
-        The values at the ends of the colour map; by default each picture's smallest and largest number.
+        The values at the ends of the color map; by default each picture's smallest and largest number.
     origin : {"upper", "lower"}, optional
         The position of row 0.
     window : (x, y, height), optional
-        The names of three scalars: the centre of the computed region, x and y, and its height. They have no
+        The names of three scalars: the center of the computed region, x and y, and its height. They have no
         sliders: dragging the picture and turning the wheel on it (or the arrow keys, +, - and 0) compute another part.
         Without it the current picture is moved and magnified.
 
@@ -78,8 +78,8 @@ def explore(
     Examples
     --------
     >>> mnb.explore(julia, c=(-0.8, 0.16), grid=(512, 512))   # doctest: +SKIP
-    >>> mnb.explore(mandelbrot, centre=(-0.5, 0.0), height=2.5, grid=(512, 512),
-    ...             window=("centre.x", "centre.y", "height"))   # doctest: +SKIP
+    >>> mnb.explore(mandelbrot, center=(-0.5, 0.0), height=2.5, grid=(512, 512),
+    ...             window=("center.x", "center.y", "height"))   # doctest: +SKIP
     """
     call = bound_call("explore", kernel, args, launch)
     caller = f"explore: {call.kernel.signature.name}"
@@ -88,7 +88,7 @@ def explore(
     if not knobs:
         raise ArgumentError(f"{caller}: has no scalar for a slider. Add one to the kernel: constant float& name.")
     part = call.parts[place]
-    painter = Painter(caller, part.value.shape, colours, limits, origin)
+    painter = Painter(caller, part.value.shape, colors, limits, origin)
     return Explorer(call, place, knobs, painter, _window(caller, knobs, window))
 
 

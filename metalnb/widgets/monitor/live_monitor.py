@@ -55,7 +55,7 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
 class Monitor(DispatchRecorder, Live):
     """A `DispatchRecorder` as a widget: a table of the kernels that ran, with buttons to stop, to clear and to save."""
 
-    _IDLE_SECONDS = 5.0  # updating the pictures redraws the widget, and cells can follow each other fast
+    _IDLE_SECONDS = 5.0  # updating the pictures redraws the widget, and cells can run in quick succession
 
     def __init__(self, engine: engines.Engine, machine_limits: Limits, keep: int) -> None:
         Live.__init__(self)

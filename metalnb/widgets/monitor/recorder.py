@@ -205,7 +205,7 @@ class DispatchRecorder:
     def _kind(self, binary: Any, grid: Grid, threadgroup: Grid, sizes: list[int]) -> DispatchKind:
         unit = binary.unit
         signature = unit.signature
-        bytes_moved = traffic.of_sizes(zip(signature.params, sizes, strict=True))
+        bytes_moved = traffic.sizes_traffic(zip(signature.params, sizes, strict=True))
         limit = self._limits.ceiling(bytes_moved)[1] if bytes_moved.bytes else None
         self._binaries.append(binary)  # keeps it alive, because its id is part of a key
         kind = DispatchKind(_name(unit), trim_grid(grid), trim_grid(threadgroup), bytes_moved.bytes, limit, self._cache)

@@ -13,8 +13,8 @@ from ..bound_call import BoundArgument, BoundCall
 __all__ = ["GuardedArguments", "differs"]
 
 _MARK = 0xA5
-_MOST = 1 << 26  # most guard bytes after an array
-_LEAST = 1 << 12
+_MAX_GUARD = 1 << 26  # most guard bytes after an array
+_MIN_GUARD = 1 << 12
 _PART = 1 << 19  # elements compared at once
 # Allowed difference of results, relative to the largest: a different order of summation changes less, a mistake far
 # more.
@@ -38,7 +38,7 @@ class GuardedArguments:
         self._guards: list[tuple[BoundArgument, Any]] = []
         for i, part in self._written:
             nbytes = part.value.nbytes
-            guard_bytes = max(_LEAST, min(_MOST, threads * part.value.itemsize * math.prod(part.inner)))
+            guard_bytes = max(_MIN_GUARD, min(_MAX_GUARD, threads * part.value.itemsize * math.prod(part.inner)))
             memory = np.empty(nbytes + guard_bytes, np.uint8)
             memory[nbytes:] = _MARK
             self.values[i] = memory[:nbytes].view(part.value.dtype).reshape(part.value.shape)

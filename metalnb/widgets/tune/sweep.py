@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 EVEN = 1.02  # a gain below this is noise
 _FINALISTS = 3  # measured again at the end, alternating with the baseline
-_NEAR = 1.5  # configurations that take more than this times the best are not measured again
+_NEAR_BEST = 1.5  # configurations that take more than this times the best are not measured again
 _ROUNDS = 2
 _SECONDS = 0.08  # per measurement
 _DUEL, _TURN = 1.5, 0.02  # seconds for the comparison with the baseline, and for each measurement in it
-_LEAST, _TURNS = 6, 15  # measurements in it; an interval needs six
+_FEWEST_TURNS, _MOST_TURNS = 6, 15  # measurements in it; an interval needs six
 
 
 class Sweep:
@@ -236,7 +236,7 @@ class Sweep:
         """Measure the best ones again, alternating with the baseline, so that one lucky measurement does not win."""
         candidates = [t for t in self.trials if t.timing and not t.once and not self.changes_nothing(t)]
         shortest = min(map(_seconds, [*candidates, *([self.baseline] if self.baseline.timing else [])]), default=0.0)
-        finalists = sorted((t for t in candidates if _seconds(t) < _NEAR * shortest), key=_seconds)[:_FINALISTS]
+        finalists = sorted((t for t in candidates if _seconds(t) < _NEAR_BEST * shortest), key=_seconds)[:_FINALISTS]
         times: dict[int, list[float]] = {}
         places = [self.trials.index(t) for t in finalists]
         for _ in range(_ROUNDS):
@@ -261,7 +261,7 @@ class Sweep:
             return
         ratios: list[float] = []
         end = time.perf_counter() + _DUEL
-        while len(ratios) < _TURNS and (len(ratios) < _LEAST or time.perf_counter() < end):
+        while len(ratios) < _MOST_TURNS and (len(ratios) < _FEWEST_TURNS or time.perf_counter() < end):
             pair = (best, base) if len(ratios) % 2 else (base, best)
             medians = {id(t): self._quick(t, guarded, _TURN).median for t in pair}
             ratios.append(medians[id(base)] / medians[id(best)])

@@ -103,7 +103,7 @@ def _faster(sweep: Sweep, trial: Trial) -> bool:
 
 
 def _heat(sweep: Sweep, *, live: bool) -> str:
-    """Render the configurations; a faster one has a deeper colour. One table, or one per engine if y and x vary."""
+    """Render the configurations; a faster one has a deeper color. One table, or one per engine if y and x vary."""
     numbers = {id(t): i for i, t in enumerate(sweep.trials)} if live else {}
     parts: dict[str, list[Trial]] = {}
     plane = _is_plane(sweep.trials)
@@ -163,12 +163,12 @@ def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
         return '<td class="metalnb-heat metalnb-soft">·</td>'
     part = min(1.0, best.seconds / trial.seconds) if trial.seconds else 1.0
     depth = round(6 + 54 * part * part)
-    colour = f"background:color-mix(in srgb,var(--jp-brand-color1,#2f7fd6) {depth}%,transparent)!important"
+    color = f"background:color-mix(in srgb,var(--jp-brand-color1,#2f7fd6) {depth}%,transparent)!important"
     kind = "metalnb-heat metalnb-best" if trial.timing is best.timing else "metalnb-heat"
     number = numbers.get(id(trial))
     acts = "" if number is None else f' data-metalnb-at="{number}" tabindex="0" role="button"'
     title = escape(_trial_text(sweep, trial))
-    return f'<td class="{kind}" style="{colour}" title="{title}"{acts}>{seconds(trial.seconds)}</td>'
+    return f'<td class="{kind}" style="{color}" title="{title}"{acts}>{seconds(trial.seconds)}</td>'
 
 
 def _trial_text(sweep: Sweep, trial: Trial) -> str:

@@ -20,7 +20,7 @@ from ..threadgroup_choices import all_groups
 
 __all__ = ["Trial", "failure", "order", "resolve", "trials"]
 
-_MOST = 4096  # configurations
+_CONFIGURATIONS_KEPT = 4096  # configurations
 _USUAL = 256  # threads: threadgroups of about this size are tried first
 
 
@@ -102,8 +102,8 @@ def trials(
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
         raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
     each = list(itertools.product(engines, combinations, (_group(g) for g in groups)))
-    if len(each) > _MOST:
-        raise ArgumentError(f"tune: {len(each):,} configurations are too many; the limit is {_MOST:,}.")
+    if len(each) > _CONFIGURATIONS_KEPT:
+        raise ArgumentError(f"tune: {len(each):,} configurations are too many; the limit is {_CONFIGURATIONS_KEPT:,}.")
     return [_check_threadgroup(Trial(group, combination, engine=engine), call) for engine, combination, group in each]
 
 
@@ -133,7 +133,7 @@ def resolve(kernel: Kernel, chosen_constants: Mapping[str, Any], value: Any) -> 
     missing = [name for name in names if name not in constants]
     if missing:
         have = ", ".join(constants) or "none"
-        problem = f"a function of the launch asks for {missing[0]!r}"
+        problem = f"a function of the launch needs {missing[0]!r}"
         raise ArgumentError(f"tune: {kernel.signature.name}: {problem}; the constants are: {have}.")
     return value(**{name: constants[name] for name in names})
 

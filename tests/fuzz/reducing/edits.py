@@ -11,7 +11,7 @@ from metalnb.engine.llvm.instructions import NAME, IRFunction, IRInstruction
 from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_types import IRType
 from metalnb.engine.llvm.llvm_writer import replace_function
-from metalnb.engine.vectoriser.vectorise import ENTRY
+from metalnb.engine.vectorizer.vectorize import ENTRY
 
 __all__ = ["KINDS", "Edit", "edited", "entry", "pruned", "straightened"]
 

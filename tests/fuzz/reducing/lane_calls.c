@@ -1,4 +1,4 @@
-// The calls that the vectoriser replaces (engine/cpu/collectives.h), for threads that are fibers: each thread's
+// The calls that the vectorizer replaces (engine/cpu/collectives.h), for threads that are fibers: each thread's
 // position, and SIMD functions of the active lanes. Here the LLVM IR of one thread runs as it is.
 #include "fibers.c"
 

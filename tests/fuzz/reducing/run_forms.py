@@ -25,7 +25,7 @@ from metalnb.engine.cpu.linking import link, run_tool
 from metalnb.engine.llvm.instruction_syntax import read_instruction
 from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_writer import replace_function
-from metalnb.engine.vectoriser.vectorise import ENTRY, has_barriers, uses_simdgroup
+from metalnb.engine.vectorizer.vectorize import ENTRY, has_barriers, uses_simdgroup
 
 __all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time", "prepare", "vector_code"]
 
@@ -116,7 +116,7 @@ def one_at_a_time(text: str, launch: Launch, *, in_step_and_reversed: bool = Fal
     text : str
     launch : Launch
     in_step_and_reversed : bool, optional
-        Whether lanes run in step, and in falling order: what then differs is a race, and no fault of the vectoriser's.
+        Whether lanes run in step, and in falling order: what then differs is a race, and no fault of the vectorizer's.
 
     Raises
     ------
@@ -136,12 +136,12 @@ def vector_code(text: str, launch: Launch) -> VectorCode:
 
     Raises
     ------
-    NotVectorised
+    NotVectorized
         Also if clang rejects the vector code.
     """
     module = read_module(text)
     binary = VectorBinary(_any_unit(), module, uses_simdgroup(module), has_barriers(module), needs_region=True)
-    binary.vectorise_first()
+    binary.vectorize_first()
     return binary.code_for(binary.unchecked, *launch.sizes)
 
 

@@ -1,4 +1,4 @@
-"""The reducer of LLVM IR: it keeps a planted fault of the vectoriser, and little else."""
+"""The reducer of LLVM IR: it keeps a planted fault of the vectorizer, and little else."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import engine_is_here, kernel
+from vectorizer.vector_kernels import engine_is_here, kernel
 
 from fuzz.reduce_llvm import Question, reduced
 from fuzz.reducing.edits import entry
 from fuzz.reducing.run_forms import Launch, in_vectors, one_at_a_time
 from metalnb.engine.cpu.lanes.vector_build import thread_text
-from metalnb.engine.vectoriser import vectorise
-from metalnb.engine.vectoriser.vector_code.memory_access import vector_memory
-from metalnb.engine.vectoriser.vector_code.memory_access.masked_memory import EVERY_LANE
+from metalnb.engine.vectorizer import vectorize
+from metalnb.engine.vectorizer.vector_code.memory_access import vector_memory
+from metalnb.engine.vectorizer.vector_code.memory_access.masked_memory import EVERY_LANE
 
 __all__ = ["engine_is_here"]
 
@@ -123,11 +123,11 @@ def test_a_dropped_mask_remains_and_little_else(ask: Callable[..., Question]) ->
     assert {"store", "br", "call"} <= {made.opcode for made in entry(smallest)}
 
 
-def test_vectoriser_errors_propagate(ask: Callable[..., Question], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectorizer_errors_propagate(ask: Callable[..., Question], monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*_: Any) -> None:
         raise KeyError
 
-    monkeypatch.setattr(vectorise, "write_atomic", wrong)
+    monkeypatch.setattr(vectorize, "write_atomic", wrong)
     text = text_of("for (uint k = 0; k < t; ++k) if (x[k] > 2) "
                    "atomic_fetch_add_explicit((device atomic_uint*)o, k, memory_order_relaxed);")  # fmt: skip
     smallest = [*reduced(text, ask("raises"))][-1]

@@ -45,7 +45,7 @@ def test_every_bit_of_a_float_survives_and_zeros_and_nans_keep_their_order(
 ) -> None:
     x = np.frombuffer(rng.bytes(n * np.dtype(dtype).itemsize), dtype).copy()
     x[::4] = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf], dtype)[rng.integers(0, 6, len(x[::4]))]
-    with np.errstate(invalid="ignore"):  # these include signalling NaN
+    with np.errstate(invalid="ignore"):  # these include signaling NaN
         order = np.argsort(x.astype(np.float64), kind="stable")  # NumPy's float16 sort misplaces small numbers
     got = mnb.sort(mnb.asarray(x)).read()
     assert np.array_equal(got.view(bits), x[order].view(bits))
@@ -114,7 +114,7 @@ def test_numpys_functions_sort_with_numpys_arguments(rng: np.random.Generator) -
 
 
 def test_too_long_an_axis_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(radix_sort, "_MOST", 100)
+    monkeypatch.setattr(radix_sort, "_KEY_LIMIT", 100)
     with pytest.raises(ValueError, match=r"an axis of 100 is too long; at most 99 elements"):
         mnb.sort(mnb.zeros(100))
 

@@ -20,10 +20,10 @@ def profiled(text: str, *args: object, **call: object) -> Profile:
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (8, 8)])
-def test_in_a_square_threadgroup_lanes_of_a_row_are_neighbours(shape: tuple[int, int]) -> None:
+def test_in_a_square_threadgroup_lanes_of_a_row_are_neighbors(shape: tuple[int, int]) -> None:
     x = np.zeros((64, 64), np.float32)
     (found,) = findings(profiled(TRANSPOSE, x, np.zeros_like(x), threadgroup=shape))
-    assert "most neighbours are 256 bytes apart. Swap the indices" in str(found)
+    assert "most neighbors are 256 bytes apart. Swap the indices" in str(found)
 
 
 def test_a_narrow_threadgroup_breaks_rows_in_pieces() -> None:
@@ -95,7 +95,7 @@ def test_the_padding_that_is_named_helps(kind: str, size: int, threadgroup: tupl
 
 def test_padding_that_moves_a_conflict_from_columns_to_rows_is_not_named() -> None:
     found = next(f for f in findings(turned_tile("float", 8, 8, (8, 8))) if f.kind == "conflicts")
-    assert "most neighbours are 8 words apart, and there are 32 banks. Padding does not help: let" in str(found)
+    assert "most neighbors are 8 words apart, and there are 32 banks. Padding does not help: let" in str(found)
     for more in range(1, 5):
         assert turned_tile("float", 8, 8 + more, (8, 8)).conflicts >= 2
 

@@ -186,7 +186,7 @@ def test_a_transpose_reads_rows_and_writes_columns() -> None:
     found = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=(32, 8))
     assert (access(found, "x").runs, access(found, "x").sectors) == (128, 128 * 4)
     assert (access(found, "out", "write").sectors, access(found, "out", "write").stride) == (128 * 32, 256)
-    assert (found.asked, found.travelled, found.bytes) == (2 * 16384, 16384 + 128 * 32 * 32, 2 * 16384)
+    assert (found.asked, found.traveled, found.bytes) == (2 * 16384, 16384 + 128 * 32 * 32, 2 * 16384)
 
 
 @pytest.mark.parametrize("some", [1, 3])

@@ -51,7 +51,7 @@ def test_a_bank_conflict_is_named_with_its_line_count_and_cure(tile: Profile) ->
     assert (found.line, found.kind) == (8, "conflicts")
     assert found.sentence == (
         "line 8: 32 lanes need 32 passes over the banks of threadgroup memory (t) where 1 would do: 992 extra passes; "
-        "neighbours are 32 words apart, and there are 32 banks. Make the array's rows one element longer, so that the "
+        "neighbors are 32 words apart, and there are 32 banks. Make the array's rows one element longer, so that the "
         "elements of a column are in different banks."
     )
 
@@ -72,7 +72,7 @@ def test_a_scattered_access_is_named_with_its_stride(transpose: Profile) -> None
     (found,) = findings(transpose)
     assert (found.line, found.kind) == (4, "uncoalesced")
     assert found.sentence == (
-        "line 4: 32 lanes write 32 lines of 128 bytes (32 sectors of 32) of out and use 4 bytes of each; neighbours "
+        "line 4: 32 lanes write 32 lines of 128 bytes (32 sectors of 32) of out and use 4 bytes of each; neighbors "
         "are 256 bytes apart. Swap the indices, or stage the tile through threadgroup memory."
     )
 
@@ -151,7 +151,7 @@ def test_the_text_says_what_the_page_says(tile: Profile) -> None:
         assert figure in page
 
 
-def test_sample_is_labelled_as_a_sample() -> None:
+def test_sample_is_labeled_as_a_sample() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         float s = x[i];
         for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;

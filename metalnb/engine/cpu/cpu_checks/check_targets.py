@@ -31,7 +31,7 @@ class _ArgumentArray:
 
 
 class LaneTarget(_ArgumentArray):
-    """One thread of a kernel for vector registers: the vectoriser provides the thread's index."""
+    """One thread of a kernel for vector registers: the vectorizer provides the thread's index."""
 
     has_loop_bounds = False
     declarations: ClassVar[dict[str, str]] = {

@@ -14,7 +14,7 @@ from ...base import Grid
 from ...robust.fault_messages import RecordedFault, describe_fault, describe_stop
 from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
-from ...robust.rewriting.checks import CheckedModule, Checks
+from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...robust.rewriting.size_limits import limit_words
 from ...unit import Unit
 

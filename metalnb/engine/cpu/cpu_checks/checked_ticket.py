@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...observation import Stopwatch
-from ...robust.rewriting.checks import Checks
+from ...robust.rewriting.check_insertion import Checks
 from .checked_dispatch import CheckedDispatch
-from .interruptible_runs import BackgroundRun
+from .stoppable_cpu_runs import BackgroundRun
 
 __all__ = ["CheckedTicket"]
 

@@ -1,4 +1,4 @@
-"""The checks of a kernel that runs one thread at a time: it cannot be vectorised, or not with these arguments."""
+"""The checks of a kernel that runs one thread at a time: it cannot be vectorized, or not with these arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...llvm.llvm_writer import replace_function
 from ...robust.check_choice import KernelChecks
 from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
-from ...robust.rewriting.checks import CheckedModule
+from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from ..entry_texts import fiber_text
 from ..ir_build import compile_ir, write_ir
@@ -37,7 +37,7 @@ class ThreadChecks(KernelChecks):
     Raises
     ------
     UnreadText, ValueError
-        If the text cannot be analysed.
+        If the text cannot be analyzed.
     """
 
     def __init__(self, unit: Unit, text: str) -> None:
@@ -54,7 +54,7 @@ class ThreadChecks(KernelChecks):
 
 
 def find_thread_checks(unit: Unit, flags: tuple[str, ...]) -> ThreadChecks | None:
-    """Return the checks of a kernel; None if its text cannot be analysed.
+    """Return the checks of a kernel; None if its text cannot be analyzed.
 
     Parameters
     ----------

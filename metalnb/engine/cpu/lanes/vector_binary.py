@@ -12,11 +12,11 @@ from ...clang.driver import BackendError
 from ...llvm.instructions import IRModule
 from ...llvm.llvm_reader import read_module
 from ...llvm.llvm_types import UnsupportedIR
-from ...robust.rewriting.checks import CheckedModule, Checks
+from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...unit import Unit
-from ...vectoriser.not_vectorised import NotVectorised
-from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import VectorisedKernel, has_barriers, uses_simdgroup
+from ...vectorizer.not_vectorized import NotVectorized
+from ...vectorizer.simd_forms import SimdForm, form_for
+from ...vectorizer.vectorize import VectorizedKernel, has_barriers, uses_simdgroup
 from .. import toolchain
 from ..cpu_checks.lane_checks import LaneChecks
 from . import vector_build
@@ -44,7 +44,7 @@ class VectorCode:
     library : ctypes.CDLL
         The library with the code.
     gathers : tuple of str
-        See `VectorisedKernel`.
+        See `VectorizedKernel`.
     """
 
     run: int
@@ -81,7 +81,7 @@ class VectorBinary:
     dispatch_codes : dict
         The code of earlier dispatches, by the identity of their module, their grid and threadgroup.
     fallback : ThreadBinary or None
-        The kernel compiled to run one thread at a time, for dispatches whose form cannot be vectorised.
+        The kernel compiled to run one thread at a time, for dispatches whose form cannot be vectorized.
     """
 
     unit: Unit
@@ -93,7 +93,7 @@ class VectorBinary:
     threadgroup_bytes: int = 0
     lanes: int = 32
     unchecked: CheckedModule = field(init=False)
-    texts: dict[tuple[SimdForm, Checks], VectorisedKernel] = field(default_factory=dict)
+    texts: dict[tuple[SimdForm, Checks], VectorizedKernel] = field(default_factory=dict)
     forms: dict[tuple[SimdForm, Checks], VectorCode] = field(default_factory=dict)
     dispatch_codes: dict[tuple[int, Grid, Grid], VectorCode] = field(default_factory=dict)
     fallback: Any = None
@@ -119,7 +119,7 @@ class VectorBinary:
 
         Raises
         ------
-        NotVectorised
+        NotVectorized
             If the kernel must run one thread at a time; the message has the reason.
         """
         call = id(kernel), grid, threadgroup  # modules live as long as this binary
@@ -130,36 +130,36 @@ class VectorBinary:
         key = form, kernel.checks
         code = self.forms.get(key)
         if code is None:
-            code = self.forms[key] = self._load(self._vectorise(kernel, form))
+            code = self.forms[key] = self._load(self._vectorize(kernel, form))
             self.texts.pop(key, None)
         if len(self.dispatch_codes) >= _MAX_REMEMBERED:
             self.dispatch_codes.clear()
         self.dispatch_codes[call] = code
         return code
 
-    def vectorise_first(self) -> None:
-        """Vectorise the kernel for full SIMD-groups, to find whether that is possible and what the kernel needs.
+    def vectorize_first(self) -> None:
+        """Vectorize the kernel for full SIMD-groups, to find whether that is possible and what the kernel needs.
 
         Raises
         ------
-        NotVectorised
+        NotVectorized
         """
-        form = self._vectorise(self.initial_module, form_for(*_FIRST_LAUNCH, simd=self.uses_simdgroup))
+        form = self._vectorize(self.initial_module, form_for(*_FIRST_LAUNCH, simd=self.uses_simdgroup))
         self.threadgroup_bytes = form.threadgroup_bytes
         self.lanes = vector_build.lane_count(self.initial_module.module, form)
 
-    def _vectorise(self, kernel: CheckedModule, form: SimdForm) -> VectorisedKernel:
+    def _vectorize(self, kernel: CheckedModule, form: SimdForm) -> VectorizedKernel:
         key = form, kernel.checks
         text = self.texts.get(key)
         if text is None:
-            text = self.texts[key] = vector_build.vectorise_form(kernel.module, form)
+            text = self.texts[key] = vector_build.vectorize_form(kernel.module, form)
         return text
 
-    def _load(self, form: VectorisedKernel) -> VectorCode:
+    def _load(self, form: VectorizedKernel) -> VectorCode:
         try:
-            code = vector_build.compile_vectorised(form, self.unit)
+            code = vector_build.compile_vectorized(form, self.unit)
         except BackendError as refused:
-            raise NotVectorised(str(refused)) from refused
+            raise NotVectorized(str(refused)) from refused
         library = toolchain.load_lane_library(code)
         run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
         out_of_memory = ctypes.c_uint32.in_dll(library, "metalnb_full")
@@ -167,17 +167,17 @@ class VectorBinary:
 
 
 def open_vector_binary(unit: Unit) -> VectorBinary:
-    """Compile a kernel to the IR of one thread, and analyse it.
+    """Compile a kernel to the IR of one thread, and analyze it.
 
     Raises
     ------
     CompileError
-    NotVectorised
+    NotVectorized
     """
     try:
         module = read_module(vector_build.thread_text(unit, *(_CHECKED if unit.checked else ())))
     except UnsupportedIR as error:
-        raise NotVectorised(str(error)) from error
+        raise NotVectorized(str(error)) from error
     simd = uses_simdgroup(module)
     has_arguments = any(param.space == "threadgroup" for param in unit.signature.params)
     needs_memory = has_arguments or "metalnb_storage" in module.declarations
@@ -185,5 +185,5 @@ def open_vector_binary(unit: Unit) -> VectorBinary:
     try:
         checks = LaneChecks(unit, module) if unit.checked else None
     except ValueError as reason:
-        raise NotVectorised(str(reason)) from reason
+        raise NotVectorized(str(reason)) from reason
     return VectorBinary(unit, module, simd, barriers, barriers or needs_memory, checks)

@@ -1,4 +1,4 @@
-"""Compile a unit to code in vector registers: LLVM IR of one thread, the vectoriser, and clang again."""
+"""Compile a unit to code in vector registers: LLVM IR of one thread, the vectorizer, and clang again."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ...clang.inlining import INLINE_ALL
 from ...clang.long_text import count_arithmetic, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
-from ...vectoriser.lane_count import max_lanes
-from ...vectoriser.not_vectorised import NotVectorised
-from ...vectoriser.simd_forms import SimdForm
-from ...vectoriser.vector_code.regions import InstructionCallback
-from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
-from ...vectoriser.vectorise import VectorisedKernel, has_barriers, uses_simdgroup, vectorise
+from ...vectorizer.lane_count import max_lanes
+from ...vectorizer.not_vectorized import NotVectorized
+from ...vectorizer.simd_forms import SimdForm
+from ...vectorizer.vector_code.regions import InstructionCallback
+from ...vectorizer.vector_code.vector_target import VectorTarget, vector_target
+from ...vectorizer.vectorize import VectorizedKernel, has_barriers, uses_simdgroup, vectorize
 from .. import toolchain
 from ..entry_texts import lane_text
 from ..linking import run_tool
 from ..llvm_text import guard_divisions
 
-__all__ = ["compile_vectorised", "lane_count", "machine", "thread_text", "vectorise_form"]
+__all__ = ["compile_vectorized", "lane_count", "machine", "thread_text", "vectorize_form"]
 
 # No pass may change loops or create vectors, except complete unrolling, which moves thread arrays into registers. The
 # entire kernel becomes one function, because a call would leave the vector registers.
@@ -35,7 +35,7 @@ _SIMPLIFY = (
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
 _MAX_LENGTH = 40_000  # arithmetic instructions; clang compiles vector code of that length in a few seconds
-_SHORT = 3000  # characters; a shorter cell is never long after inlining
+_SHORT_CELL = 3000  # characters; a shorter cell is never long after inlining
 _TEXT = ("-S", "-emit-llvm")
 _NO_PASSES = ("-Xclang", "-disable-llvm-passes")
 # Scheduling again, after registers are assigned, takes up to half of a long block's time; out-of-order
@@ -52,7 +52,7 @@ def _target(flags: tuple[str, ...]) -> Target:
 
 
 def machine(flags: tuple[str, ...] = ()) -> VectorTarget:
-    """Return a machine's features for the vectoriser, as clang reports them; by default this machine's."""
+    """Return a machine's features for the vectorizer, as clang reports them; by default this machine's."""
     return _machine(flags or toolchain.flags())
 
 
@@ -86,16 +86,16 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
     Raises
     ------
     CompileError
-    NotVectorised
+    NotVectorized
         If the kernel is longer.
     """
     text, target = lane_text(unit), _target(flags or toolchain.flags())
-    if not (has_division(unit) or len(unit.text) > _SHORT):
+    if not (has_division(unit) or len(unit.text) > _SHORT_CELL):
         return driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_TEXT).decode()
     raw = driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_NO_PASSES, *_TEXT).decode()
     if (count := count_arithmetic(raw)) > max_length:
         message = f"it is long: some {count:,} instructions"
-        raise NotVectorised(message)
+        raise NotVectorized(message)
     return _compile_text(guard_divisions(raw), (*target.flags, *_SIMPLIFY, *_TEXT), unit).decode()
 
 
@@ -104,25 +104,25 @@ def has_division(unit: Unit) -> bool:
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
-def vectorise_form(
+def vectorize_form(
     module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), on_instruction: InstructionCallback | None = None,
-) -> VectorisedKernel:  # fmt: skip
-    """Return a kernel's text in a form, for a machine; ``on_instruction``: see `vectorise`.
+) -> VectorizedKernel:  # fmt: skip
+    """Return a kernel's text in a form, for a machine; ``on_instruction``: see `vectorize`.
 
     Raises
     ------
-    NotVectorised
+    NotVectorized
     """
-    return vectorise(module, form, machine(flags), on_instruction)
+    return vectorize(module, form, machine(flags), on_instruction)
 
 
-def lane_count(module: IRModule, kernel: VectorisedKernel) -> int:
+def lane_count(module: IRModule, kernel: VectorizedKernel) -> int:
     """Return the most lanes that a kernel runs in, from its code for 32 lanes."""
     return max_lanes(kernel.live_bits, machine(), uses_simdgroup=uses_simdgroup(module) or has_barriers(module))
 
 
-def compile_vectorised(kernel: VectorisedKernel, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
-    """Compile a vectorised text to an object file.
+def compile_vectorized(kernel: VectorizedKernel, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
+    """Compile a vectorized text to an object file.
 
     Raises
     ------

@@ -11,9 +11,9 @@ from ...llvm.instructions import IRModule
 from ...llvm.llvm_reader import read_module
 from ...llvm.llvm_types import UnsupportedIR
 from ...unit import Unit
-from ...vectoriser.not_vectorised import NotVectorised
-from ...vectoriser.simd_forms import form_for
-from ...vectoriser.vectorise import uses_simdgroup
+from ...vectorizer.not_vectorized import NotVectorized
+from ...vectorizer.simd_forms import form_for
+from ...vectorizer.vectorize import uses_simdgroup
 from . import vector_build
 
 __all__ = ["LINES", "execution_facts"]
@@ -31,12 +31,12 @@ def execution_facts(unit: Unit) -> list[tuple[str, str]]:
     """
     try:
         module = read_module(vector_build.thread_text(unit, *LINES))
-    except (UnsupportedIR, NotVectorised) as reason:
+    except (UnsupportedIR, NotVectorized) as reason:
         return [("runs", f"a thread at a time: {reason}")]
     form = form_for((1024, 1, 1), (256, 1, 1), simd=uses_simdgroup(module))
     try:
-        kernel = vector_build.vectorise_form(module, form)
-    except NotVectorised as reason:
+        kernel = vector_build.vectorize_form(module, form)
+    except NotVectorized as reason:
         line = line_in(module, reason.place, MAIN)
         return [("runs", f"a thread at a time: {reason}" + (f", line {line}" if line else ""))]
     facts = [("runs", f"{vector_build.lane_count(module, kernel)} threads in vector registers")]

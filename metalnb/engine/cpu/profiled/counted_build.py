@@ -15,9 +15,9 @@ from ...clang.driver import BackendError
 from ...llvm.llvm_reader import read_module
 from ...llvm.llvm_types import UnsupportedIR
 from ...unit import Unit
-from ...vectoriser.not_vectorised import NotVectorised
-from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import ENTRY, has_barriers, variable_layout
+from ...vectorizer.not_vectorized import NotVectorized
+from ...vectorizer.simd_forms import SimdForm, form_for
+from ...vectorizer.vectorize import ENTRY, has_barriers, variable_layout
 from .. import toolchain
 from ..lanes import vector_build
 from ..lanes.vector_binary import VectorBinary, open_vector_binary
@@ -33,7 +33,7 @@ __all__ = ["CountedBuild", "counted_build"]
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED", "-mllvm", "-disable-vector-combine")
 # Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and about 860 instructions here.
 # 64 products in one block, 57,000 instructions, compile in a few seconds; 200 of them take more than a minute.
-_MOST = 80_000
+_MOST_INSTRUCTIONS = 80_000
 _loading = threading.Lock()
 
 
@@ -106,9 +106,9 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
     """
     try:
         return _build(_BuildKey(unit, form_for(grid, threadgroup, simd=True)))
-    except (NotVectorised, UnsupportedIR, BackendError) as reason:
+    except (NotVectorized, UnsupportedIR, BackendError) as reason:
         message = f"it cannot be counted, since it does not run in vector registers: {reason}"
-        hint = "docs/vectoriser.md lists what runs a thread at a time"
+        hint = "docs/vectorizer.md lists what runs a thread at a time"
         raise CompileError([driver.kernel_diagnostic(unit, message, hint)]) from None
 
 
@@ -120,10 +120,10 @@ def _build(key: _BuildKey) -> CountedBuild:
     operations = count_operations(function, origins)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
     code = CountingCode(function, work, waits=has_barriers(module))
-    vector = vector_build.vectorise_form(module, key.form, on_instruction=code)
+    vector = vector_build.vectorize_form(module, key.form, on_instruction=code)
     _add_private_accesses(operations, code, origins)
     text = f"{vector.text}\n{code.globals}"
-    linked = toolchain.link_lanes(vector_build.compile_vectorised(replace(vector, text=text), key.unit), "counts")
+    linked = toolchain.link_lanes(vector_build.compile_vectorized(replace(vector, text=text), key.unit), "counts")
     checked = open_vector_binary(replace(key.unit, checked=True))
     return CountedBuild(
         name=key.unit.signature.name, linked=linked, libraries=[], checked=checked, code=code, origins=origins,
@@ -140,13 +140,13 @@ def _thread_text(unit: Unit) -> str:
     ------
     CompileError
         Also if only the counted text is too long, which says so.
-    NotVectorised
+    NotVectorized
         If the plain text is too long.
     """
     vector_build.thread_text(unit)
     try:
-        return vector_build.thread_text(unit, *_FLAGS, max_length=_MOST)
-    except NotVectorised as reason:
+        return vector_build.thread_text(unit, *_FLAGS, max_length=_MOST_INSTRUCTIONS)
+    except NotVectorized as reason:
         message = f"it cannot be counted, as its products of matrices become operations of lanes: {reason}"
         hint = "let a SIMD-group make fewer products in an iteration, and profile that"
         raise CompileError([driver.kernel_diagnostic(unit, message, hint)]) from None
@@ -155,6 +155,6 @@ def _thread_text(unit: Unit) -> str:
 def _add_private_accesses(
     operations: dict[str, dict[int, Operations]], code: CountingCode, origins: Origins,
 ) -> None:  # fmt: skip
-    """Add the accesses of thread arrays, which only the vectoriser knows."""
+    """Add the accesses of thread arrays, which only the vectorizer knows."""
     for access in code.private:
         operations[access.block].setdefault(origins.line(access), Operations()).private += 1

@@ -8,9 +8,9 @@ only addresses, conditions and masks of the kernel.
 from __future__ import annotations
 
 from ...llvm.instructions import IRFunction, IRInstruction
-from ...vectoriser.vector_code.function_body import FunctionBody
-from ...vectoriser.vector_code.memory_access.masked_memory import write_either
-from ...vectoriser.vector_code.memory_access.short_rows import RowAddresses, find_row_addresses
+from ...vectorizer.vector_code.function_body import FunctionBody
+from ...vectorizer.vector_code.memory_access.masked_memory import write_either
+from ...vectorizer.vector_code.memory_access.short_rows import RowAddresses, find_row_addresses
 from .counts import ATOMIC, READ, WRITE
 from .used_components import find_used_components
 

@@ -72,9 +72,9 @@ class Origins:
 
         An instruction that clang merged from several has no position; an operand's is used then, its address first.
         """
-        found = self._origin(instruction.place).author
-        if found is not None or not depth:
-            return found
+        origin = self._origin(instruction.place).author
+        if origin is not None or not depth:
+            return origin
         operands = (self._definitions.get(operand.text) for operand in reversed(instruction.operands))
         return next((frame for operand in operands if operand and (frame := self.author(operand, depth - 1))), None)
 
@@ -98,13 +98,13 @@ class Origins:
         return bool(users) and depth > 0 and all(self.is_collective(user, depth - 1) for user in users)
 
     def _origin(self, place: str) -> _Origin:
-        found = self._known.get(place)
-        if found is None:
+        origin = self._known.get(place)
+        if origin is None:
             frames = list(frames_of(self._module, place))
             files = [frame.file.replace("\\", "/") for frame in frames]
             author = next((f for f in frames if f.file == MAIN and f.line), None)
             inside = (f.site for f, file in zip(frames, files, strict=True) if _MATHEMATICS in file)
             *_, special = "", *inside  # the outermost
-            own = any(file.endswith(_COLLECTIVE) for file in files) and not any(_MATRIX in file for file in files)
-            found = self._known[place] = _Origin(author, special, own)
-        return found
+            is_collective = any(f.endswith(_COLLECTIVE) for f in files) and not any(_MATRIX in f for f in files)
+            origin = self._known[place] = _Origin(author, special, is_collective)
+        return origin

@@ -22,9 +22,9 @@ def find_used_components(function: IRFunction) -> dict[str, frozenset[int]]:
     pending: list[str] = []
 
     def use(operand: Operand, components: set[int]) -> None:
-        known = used.get(operand.text)
-        if known is not None and not components <= known:
-            known |= components
+        components_so_far = used.get(operand.text)
+        if components_so_far is not None and not components <= components_so_far:
+            components_so_far |= components
             pending.append(operand.text)
 
     for instruction in function:
@@ -73,6 +73,6 @@ def _shuffle_operand_components(instruction: IRInstruction, components: set[int]
         indices = [int(index) if index.isdigit() else None for index in _SHUFFLE_INDEX.findall(mask.text)]
     else:
         indices = [0 if mask.text == "zeroinitializer" else None] * instruction.type.count
-    wanted = {at for i in components if (at := indices[i]) is not None}
+    chosen = {at for i in components if (at := indices[i]) is not None}
     count = a.type.count
-    return [(a, {at for at in wanted if at < count}), (b, {at - count for at in wanted if at >= count})]
+    return [(a, {at for at in chosen if at < count}), (b, {at - count for at in chosen if at >= count})]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...base import Grid
-from ...robust.rewriting.checks import CheckedModule, Checks
+from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...unit import Unit
 from .. import toolchain
 from ..cpu_checks.thread_checks import ThreadChecks

@@ -6,7 +6,7 @@ import re
 
 from ...clang.driver import DUMP, BackendError
 from ...clang.long_text import limit_inlining
-from ...robust.rewriting.checks import CheckedModule
+from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from .. import toolchain
 from ..cpu_checks.thread_checks import ThreadChecks, find_thread_checks
@@ -20,7 +20,7 @@ _CONVERGENCE_CALLS = (b"metalnb_converge", b"metalnb_barrier", b"metalnb_lane", 
 _HINT = re.compile("barrier|simd|quad|threadgroup")
 _ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, available in both forms
 # No function here depends on which threads call it. clang assumes otherwise for OpenCL's functions (`convergent`), and
-# would then not vectorise the loop.
+# would then not vectorize the loop.
 _INDEPENDENT = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
 
@@ -76,7 +76,7 @@ def _check_arrays(output: str) -> str:
 
 
 def find_checks(unit: Unit) -> ThreadChecks | None:
-    """Return the checks of a unit, for fibers; None if its text cannot be analysed.
+    """Return the checks of a unit, for fibers; None if its text cannot be analyzed.
 
     Raises
     ------

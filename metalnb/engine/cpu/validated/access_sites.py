@@ -1,4 +1,4 @@
-"""Insert inline checks into the optimised IR of the validated build, so that most loads make no call.
+"""Insert inline checks into the optimized IR of the validated build, so that most loads make no call.
 
 clang's thread sanitizer puts a call before each access. For a load, a few instructions that handle the usual case
 replace it: see runtime/marks.h.
@@ -65,7 +65,7 @@ declare preserve_mostcc void @metalnb_store{name}(ptr, ptr) nounwind
 
 
 def insert_sites(text: str) -> str:
-    """Insert inline checks into optimised IR.
+    """Insert inline checks into optimized IR.
 
     Also report the loads and stores of sizes that the thread sanitizer does not handle.
     """

@@ -1,7 +1,7 @@
-"""Instrument the LLVM IR of a kernel, before it is optimised, to record which variables a thread has set.
+"""Instrument the LLVM IR of a kernel, before it is optimized, to record which variables a thread has set.
 
 Each variable that clang leaves unset gets a shadow of the same type: all zeros at first, all ones once it has been set.
-A load of the variable tests its shadow. The optimiser sees both, so it removes the shadow of a variable that is always
+A load of the variable tests its shadow. The optimizer sees both, so it removes the shadow of a variable that is always
 set. A variable whose address has other uses than loads and stores is not instrumented.
 """
 

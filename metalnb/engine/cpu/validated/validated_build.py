@@ -114,5 +114,5 @@ def validated_build(unit: Unit) -> ValidatedBuild:
 
 
 def _compile_object(code: ValidatingCode, unit: Unit) -> bytes:
-    optimised = compile_ir(guard_divisions(code.text), _SECOND, unit).decode()
-    return compile_ir(insert_sites(optimised), _LAST, unit)
+    optimized = compile_ir(guard_divisions(code.text), _SECOND, unit).decode()
+    return compile_ir(insert_sites(optimized), _LAST, unit)

@@ -1,4 +1,4 @@
-"""Insert calls of the validated build's runtime into the LLVM IR of a kernel, before it is optimised.
+"""Insert calls of the validated build's runtime into the LLVM IR of a kernel, before it is optimized.
 
 clang's sanitizers report accesses. These calls report values: each floating-point operation passes its result and its
 operands (the origin of a NaN or an infinity), each shift its count, each integer division its divisor, and some atomics

@@ -18,7 +18,7 @@ from ...llvm.llvm_writer import replace_function
 from ...robust.check_choice import KernelChecks
 from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
-from ...robust.rewriting.checks import CheckedModule
+from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from ..ptx import ROUNDING_FLAGS, checked_source, finish_ptx, processor_flags, target
 from .cuda_entry import SHARED, CudaEntry

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import math
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,16 +81,15 @@ class MetalcomputeEngine(Observable, SharedMemory):
                     _with_message(feature, message, "run the cell on engine 'metal' or 'cpu', or do without it")
                 )  # fmt: skip
         if unit.math != "fast":
-            message = "engine 'metal:metalcompute' has fast math only (metalcompute 0.2.9)"
-            problems.append(_at_kernel(unit, message, "run it on engine 'metal' or 'cpu', or leave math='precise' out"))
+            message = "engine 'metal:metalcompute' supports only fast math (metalcompute 0.2.9)"
+            problems.append(_at_kernel(unit, message, "run it on engine 'metal' or 'cpu', or remove math='precise'"))
         count = len(unit.signature.buffers)
         if count >= _BUFFERS:
             message = f"{count} buffers; engine 'metal:metalcompute' needs the last of Metal's {_BUFFERS} for itself"
             problems.append(_at_kernel(unit, message, "put several values into one struct"))
         if problems:
             raise CompileError(problems)
-        # Raises when it cannot be rewritten.
-        lower_kernel(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup})
+        self.text(unit)  # raises if the kernel cannot be rewritten
         cell_words = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
         return MetalcomputeBinary(unit, any("barrier" in word for word in cell_words))
 
@@ -131,23 +131,24 @@ class MetalcomputeEngine(Observable, SharedMemory):
             function = self._function(binary, ("as written",), lambda: text)
             runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
         else:
-            for first, count, threads in _split_rows(grid, threadgroup, split=binary.barriers):
-                function = self._function(
-                    binary, (threads, *memory.values()), lambda threads=threads: lower_kernel(unit, threads, memory),
-                )  # fmt: skip
+            for first, count, threads in _split_grid(grid, threadgroup, split=binary.barriers):
+                make_text = functools.partial(lower_kernel, unit, threads, memory)
+                function = self._function(binary, (threads, *memory.values()), make_text)
                 record = self._device.buffer(_launch_record(grid, threadgroup, first, count))
-                handle = self._run(name, function, math.prod(count) * threads, [*buffers, record], threads)
-                runs.append((handle, record, threads))
-                del handle
+                # No variable holds the handle: deleting the last reference to it, in the ticket, is what waits.
+                threads_in_all = math.prod(count) * threads
+                runs.append((self._run(name, function, threads_in_all, [*buffers, record], threads), record, threads))
         ticket = MetalcomputeTicket(name, runs, results, self._staging, (buffers, arguments), elapsed)
         self._staging.expect(ticket)
         return ticket
 
-    def _function(self, binary: MetalcomputeBinary, key: tuple[Any, ...], text: Any) -> Any:
+    def _function(
+        self, binary: MetalcomputeBinary, key: tuple[Any, ...], make_text: Callable[[], AssembledSource]
+    ) -> Any:
         """Compile a text, once for each key."""
         with binary.lock:
             if key not in binary.functions:
-                binary.functions[key] = self._compile(binary.unit, text())
+                binary.functions[key] = self._compile(binary.unit, make_text())
             return binary.functions[key]
 
     def _compile(self, unit: Unit, text: AssembledSource) -> Any:
@@ -171,7 +172,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
             raise LaunchError(message) from error
 
 
-def _split_rows(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
+def _split_grid(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
     """Yield the dispatches: first threadgroup, number of threadgroups, and threads in each, in full SIMD-groups."""
     if split:
         for first, count, size in equal_boxes(grid, threadgroup):

@@ -60,7 +60,7 @@ class GuardedSums(WalkedLoops):
         return rest
 
     def _known_ranges(self, label: str) -> dict[_Terms, Interval]:
-        """Return the ranges of sums, normalised: no constant, and a positive first term."""
+        """Return the ranges of sums, normalized: no constant, and a positive first term."""
         facts: dict[_Terms, Interval] = {}
         for fact, interval in itertools.chain(self._sums_in_conditions(label), self._counter_distances(label)):
             order = sorted(fact.terms, key=lambda v: self._value_order.setdefault(v, len(self._value_order)))

@@ -10,7 +10,7 @@ from .written_code import WrittenCode
 
 __all__ = ["Linear", "LinearValues", "Slope", "Widening", "is_steep"]
 
-_WIDE = 64
+_WIDE_BITS = 64
 _STEEP = 1 << 31  # a slope below this, times at most 2^31 iterations, fits into 64 bits
 Slope = int | str
 
@@ -89,14 +89,14 @@ class LinearValues:
             return Linear(operand.text, 0, operand.type.bits) if is_value else None
         if operand.text not in self._known:
             self._known[operand.text] = None  # stays if it depends on itself
-            linear = self._analyse(inst)
+            linear = self._analyze(inst)
             self._known[operand.text] = None if linear is None or is_steep(linear.slope) else linear
         return self._known[operand.text]
 
     def sign_extended(self, operand: Operand) -> Linear | None:
         """Return an integer, sign-extended to 64 bits, as a linear value; None if it is not one."""
         linear = self.of(operand)
-        return linear if linear is None or linear.bits == _WIDE else self._extend("sext", linear, _WIDE)
+        return linear if linear is None or linear.bits == _WIDE_BITS else self._extend("sext", linear, _WIDE_BITS)
 
     def sum(self, a: Slope, b: Slope) -> Slope:
         """Return the sum of two slopes."""
@@ -116,7 +116,7 @@ class LinearValues:
             return "false" if is_steep(slope) else "true"
         return self._code.op(f"icmp ult i64 {self._code.op(f'add i64 {slope}, {_STEEP - 1}')}, {2 * _STEEP - 1}")
 
-    def _analyse(self, inst: IRInstruction) -> Linear | None:
+    def _analyze(self, inst: IRInstruction) -> Linear | None:
         if inst.opcode == "phi":
             return self._counter(inst)
         if inst.opcode == "select":
@@ -167,13 +167,13 @@ class LinearValues:
             factor = _number(inst.operands[1].text)
             if factor is None or b.slope or inst.opcode == "or":
                 return None
-            slope = self.product(a.slope, 1 << factor if inst.opcode == "shl" and 0 <= factor < _WIDE else factor)
+            slope = self.product(a.slope, 1 << factor if inst.opcode == "shl" and 0 <= factor < _WIDE_BITS else factor)
         return Linear(self._code.op(f"{inst.opcode} i{a.bits} {a.start}, {b.start}"), slope, a.bits)
 
     def _extend(self, opcode: str, inner: Linear, bits: int) -> Linear | None:
         start = self._code.op(f"{opcode} i{inner.bits} {inner.start} to i{bits}")
         if opcode != "trunc" and inner.slope:
-            if bits != _WIDE:
+            if bits != _WIDE_BITS:
                 return None
             low = -1 << inner.bits - 1 if opcode == "sext" else 0
             self.widenings.append(Widening(start, inner.slope, low, 1 << inner.bits))

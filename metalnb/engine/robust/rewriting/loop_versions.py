@@ -19,8 +19,8 @@ from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import PointerPlace, Root
-from .access_conditions import ConditionWriter
 from .block_versions import may_be_collective
+from .bounds_tests import ConditionWriter
 from .check_target import CheckTarget
 from .linear_values import LinearValues, Slope, is_steep
 from .loop_length import LoopLength, write_loop_length
@@ -35,7 +35,7 @@ _LOOP = re.compile(r", !llvm\.loop !\d+")
 _MAX_LENGTH = 1000  # instructions; a longer loop is not duplicated
 _MAX_UNFLAGGED_LENGTH = 100  # instructions
 _SHORT_WORK = 1 << 20  # instructions of all iterations, about a millisecond
-_WIDE = 64
+_WIDE_BITS = 64
 
 Guarded = dict[int, list[tuple[int, Access]]]  # by the `id` of an instruction: numbers of its checks, its accesses
 
@@ -229,7 +229,7 @@ class LoopVersions:
         count = sum(len(self.function.blocks[label]) for label in loop.labels)
         if loop.header not in self.flags or count > _MAX_UNFLAGGED_LENGTH:
             return ""
-        limit = self.start.limit(WorkLimit(_SHORT_WORK, self.analysis.entry.loop_budget.after_stop), _WIDE)
+        limit = self.start.limit(WorkLimit(_SHORT_WORK, self.analysis.entry.loop_budget.after_stop), _WIDE_BITS)
         work = self.code.op(f"mul i64 {length.iterations}, {count}")
         return self.target.write_all_test(self.code, self.code.op(f"icmp ult i64 {work}, {limit}"))
 
@@ -279,7 +279,7 @@ class LoopVersions:
             operand = self._integer(index)
             if operand is None or operand.text in values.inside:
                 return None
-            wide = operand.text if operand.type.bits == _WIDE else self.code.op(f"sext {operand} to i64")
+            wide = operand.text if operand.type.bits == _WIDE_BITS else self.code.op(f"sext {operand} to i64")
             slope = values.sum(slope, values.product(wide, stride))
         return (root, self.conditions.write_distance(root, phi.type.text, start), slope) if step.root == name else None
 
@@ -296,13 +296,13 @@ class LoopVersions:
         for is_guarded, line in lines:
             size = line.end - line.first
             first = op(f"add i64 {line.start}, {line.first}")
-            conditions.append(self.conditions.write_inside_test(line.root, first, size))
+            conditions.append(self.conditions.write_offset_test(line.root, first, size))
             if line.slope == 0:
                 continue
             conditions.append(values.write_slope_test(line.slope))
             times = op(f"sub i64 {count}, 1") if is_guarded else count
             last = op(f"add i64 {first}, {op(f'mul i64 {times}, {line.slope}')}")
-            conditions.append(self.conditions.write_inside_test(line.root, last, size))
+            conditions.append(self.conditions.write_offset_test(line.root, last, size))
         conditions = [condition for condition in conditions if condition != "true"]
         flag = conditions[0]
         for condition in conditions[1:]:

@@ -22,7 +22,7 @@ _OWN = frozenset({"thread_position_in_grid", "thread_position_in_threadgroup", "
 _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
 _ASSIGNMENTS = frozenset({"BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"})
 _DECLARED = frozenset({"DECL_STMT", "VAR_DECL"})
-_CURSORS = 8192  # most cursors in a kernel: analysing a longer one would take longer than compiling it
+_CURSORS = 8192  # most cursors in a kernel: analyzing a longer one would take longer than compiling it
 
 
 def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
@@ -90,7 +90,7 @@ class _Threads:
             pending += reversed(self._statement(cursor, is_partial=is_partial))
 
     def _statement(self, cursor: Any, *, is_partial: bool) -> list[tuple[Any, bool]]:
-        """Analyse one statement; return the statements in it, each with whether only some threads run it."""
+        """Analyze one statement; return the statements in it, each with whether only some threads run it."""
         kind = cursor.kind.name
         if kind == "RETURN_STMT":
             self.returns += [cursor] if is_partial else []

@@ -89,7 +89,7 @@ class CellSyntax:
         Every conversion to a pointer into thread memory, and every implicit one to a pointer into, or a value in, the
         constant space.
     lists : list
-        Initialisers in braces.
+        Initializers in braces.
     vectors : list
         Constructions of vectors.
     literals, statements : list

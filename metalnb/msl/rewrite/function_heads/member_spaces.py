@@ -4,7 +4,7 @@ clang accepts only OpenCL's keyword there, which is not quite Metal's space: ``_
 constant objects. So references and pointers that such a function returns, and its ``this``, are cast back to the space
 that the author wrote: ``return v;`` -> ``return $reference_device(v);``. An object in the constant space is const.
 
-If a class has a member for const objects of either space, `parted_members` distinguishes them.
+If a class has a member for const objects of either space, `space_overloads` distinguishes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ...text.bracket_tree import FunctionHead, Outline, Tree
 from ...text.edits import Edit
 from .constructor_spaces import qualified_constructors
-from .parted_members import OF_CONSTANT, parted_members, rename_members
+from .space_overloads import OF_CONSTANT, rename_members, space_overloads
 
 __all__ = ["member_spaces"]
 
@@ -25,7 +25,7 @@ _RETURNED = {"&": "reference", "*": "pointer"}
 def member_spaces(text: Outline) -> Iterator[Edit]:
     """Write the space as OpenCL does."""
     for tree in text.trees:
-        yield from rename_members(tree, parted_members(tree))
+        yield from rename_members(tree, space_overloads(tree))
         constructors = {place for constructor in qualified_constructors(tree) for place in constructor.spaces}
         for function in tree.functions:
             if tree.texts[function.end] == ":":

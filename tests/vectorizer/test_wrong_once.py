@@ -1,0 +1,140 @@
+"""Kernels that were once wrong in vector registers, each reduced from a random kernel.
+
+Complete kernels are covered by the tests of the language and of the ops on the engine `cpu`, and by tests/fuzz.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from vectorizer.vector_kernels import HEAD, engine_is_here, instruction_set
+
+import metalnb as mnb
+
+__all__ = ["engine_is_here", "instruction_set"]
+
+LONGS = np.random.default_rng(1).integers(-5, 5, 64)
+LONGS[1] = 3
+ARGUMENTS = """device uint* out, device const long* b, device const float* f, device const uchar* c,
+    uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]]"""
+
+# Kernels as reduced by tests/fuzz: what was wrong, the body, and what thread i writes.
+WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
+    "lanes that leave an inner loop one by one for the outer loop's next iteration": ("""
+        half v1 = half(0);
+        uint z14 = 0;
+        while (((2l > b[1u & 63]) || (1l < b[lid & 63])) && z14++ < 7u) {
+            for (uint k4 = 0; k4 < (lid % 16u); k4 += 3) {
+                if ((((b[1u & 63] <= 1l) ? half(1) : v1) != half(1))) v1 = half(1024);
+                if ((half(1) >= v1)) return;
+            }
+        }
+        out[i] = 1u;""", lambda _: 1),
+    "a value that is uniform after the inner loop and varying after the outer": ("""
+        ushort v11 = ushort(127);
+        for (ushort k16 = 0; k16 < ushort(lid); k16 += 2)
+            for (uint k17 = 0; k17 <= 1u; k17++) if (1.0f <= f[1u & 63]) v11 = ushort(1);
+        out[i] = v11;""", lambda lane: 1 if lane else 127),
+    "a component that nobody set, in a word with others": ("""
+        uchar3 v15 = (uchar3(uchar(1), uchar(1), c[i & 63]) - uchar3(uchar(31), uchar(127), uchar(127)));
+        v15.x = uchar(1);
+        out[i] = v15.x * 7u + v15.y * 5u + v15.z;""", lambda lane: 7 + (1 - 127) % 256 * 5 + (lane - 127) % 256),
+    "the low bits of a number that falls from lane to lane": ("""
+        ushort2 v6 = ushort2(ushort(40229), ushort(32767));
+        v6.y = ushort(~ushort(0));
+        ushort v9 = v6.y;
+        v9 ^= ushort(uint(v6.y) + uint(ushort(i)));
+        out[i] = v9;""", lambda lane: 0xFFFF ^ (0xFFFF + lane) & 0xFFFF),
+    "an array of a thread's own, by its lane": ("""
+        ushort w24[8];
+        for (uint j = 0; j < 8; ++j) w24[j] = ushort(uint(ushort(1)) + j);
+        out[i] = w24[lid & 7];""", lambda lane: 1 + lane % 8),
+    "an alignment for which the type has too few bits": ("""
+        ushort v2 = ushort(uint(ushort(lid)) << 15);
+        ushort v4 = ushort(simd_max(v2));
+        v4 = ushort(uint(v4) - uint(v2));
+        out[i] = v4;""", lambda lane: 0 if lane % 2 else 32768),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_ONCE)
+@pytest.mark.parametrize("math", ["fast", "precise"])
+@pytest.mark.parametrize("threads", [64, 7])
+def test_former_miscompilations(name: str, math: str, threads: int) -> None:
+    body, want = WRONG_ONCE[name]
+    text = f"{HEAD}kernel void k({ARGUMENTS}) {{ {body} }}"
+    out = np.zeros(threads, np.uint32)
+    given = (LONGS, np.full(64, 2, np.float32), np.arange(64, dtype=np.uint8))
+    mnb.compile(text, engine="cpu", math=math).k(out, *given, grid=threads, threadgroup=threads)
+    assert out.tolist() == [want(i) for i in range(threads)]
+
+
+def test_a_block_without_active_lanes_sets_no_scalar() -> None:
+    """It did when the block was too short to be skipped: the last predecessor's value was used."""
+    add = mnb.compile(f"""{HEAD}
+        kernel void f(device const float* x, constant uint& n, device atomic_uint* cells,
+                      uint size [[threads_per_threadgroup]]) {{
+            float v = x[1];
+            atomic_fetch_add_explicit(&cells[n & 1],
+                uint((((half(v) != half(6.0e-8f)) && (x[size & 63] >= 1.0f)) ? 1u : n)), memory_order_relaxed);
+        }}""", engine="cpu").f  # fmt: skip
+    for second, edge, each in ((0, 2, 1), (0, 0, 3), (6.0e-8, 2, 3)):
+        x, cells = np.full(64, edge, np.float32), np.zeros(2, np.uint32)
+        x[1] = second
+        add(x, np.uint32(3), cells, grid=100, threadgroup=64)
+        assert cells.tolist() == [0, 100 * each]
+
+
+def test_a_load_under_a_mask_stays_before_a_later_store(instruction_set: None) -> None:
+    """LLVM 22 moves it to where its own mask selects it (llvm-project issue 215453)."""
+    exchange = mnb.compile(f"""{HEAD}
+        kernel void f(device int* o, constant uint& n, uint i [[thread_position_in_grid]]) {{
+            char own[8];
+            for (uint j = 0; j < 8; ++j) own[j] = char(j + 1);
+            const char old = i % 4 > 1 ? char(n) : own[n & 7];
+            if (i != 1) own[n & 7] = own[2];
+            o[i] = old * 8 + own[n & 7];
+        }}""", engine="cpu").f  # fmt: skip
+    for threads in (64, 39, 16):
+        o, i = np.zeros(threads, np.int32), np.arange(threads)
+        exchange(o, np.uint32(8), grid=threads, threadgroup=threads)
+        assert np.array_equal(o, np.where(i % 4 > 1, 8, 1) * 8 + np.where(i == 1, 1, 3))
+
+
+@pytest.mark.parametrize("kind", ["long", "ulong"])
+def test_high_halves_of_small_numbers(kind: str, instruction_set: None) -> None:
+    """LLVM 22 computes wrong products of vectors of 128 bits when few of the bits are significant."""
+    high = mnb.compile(f"""{HEAD}
+        kernel void f(device short* o, uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {{
+            const uint i = at.y * size.x + at.x;
+            const {kind} x = {kind}(short(i));
+            o[i] = short(mulhi(x, x));
+        }}""", engine="cpu").f  # fmt: skip
+    o = np.zeros(1 << 16, np.int16)
+    high(o, grid=(16, 1 << 12), threadgroup=(16, 16))
+    numbers = np.arange(1 << 16).astype(np.int16).tolist()
+    if kind == "ulong":
+        numbers = [x % 2**64 for x in numbers]
+    assert o.tolist() == np.array([(x * x >> 64) % 2**16 for x in numbers], np.uint16).view(np.int16).tolist()
+
+
+@pytest.mark.parametrize(("call", "each"), [
+    ("simd_product(x | 1)", lambda values: np.full(32, np.multiply.reduce(values | 1, dtype=np.int32))),
+    ("simd_prefix_inclusive_product(x | 1)", lambda values: np.multiply.accumulate(values | 1)),
+    ("simd_prefix_inclusive_sum(x << 24)", lambda values: np.add.accumulate(values << 24)),
+    ("quad_product(x | 1025)", lambda values: np.multiply.reduce(values.reshape(8, 4) | 1025, axis=1).repeat(4)),
+    ("quad_sum(x << 24)", lambda values: np.add.reduce(values.reshape(8, 4) << 24, axis=1).repeat(4)),
+])  # fmt: skip
+def test_signed_reductions_wrap(call: str, each: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Also where clang could conclude, from positive operands, that the result is positive."""
+    reduce = mnb.compile(f"""{HEAD}
+        kernel void f(device const uchar* b, device int* o, uint i [[thread_position_in_grid]]) {{
+            const int x = b[i], all = {call};
+            o[i] = all < 0 ? all : all / 2;
+        }}""", engine="cpu").f  # fmt: skip
+    b, o = np.random.default_rng(3).integers(64, 128, 32, np.uint8), np.zeros(32, np.int32)
+    reduce(b, o, grid=32, threadgroup=32)
+    with np.errstate(over="ignore"):
+        all_ = np.asarray(each(b.astype(np.int32)), np.int32)
+    assert (all_ < 0).any()
+    assert np.array_equal(o, np.where(all_ < 0, all_, all_ // 2))
