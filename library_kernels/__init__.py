@@ -16,7 +16,7 @@ fusion/
 
 op.py docstrings.py table.py namespace.py
     The definition of an op, its docstring, the table of ops by name, and the names at the top of `metalnb`.
-array_methods.py numpy_protocols.py
+array_methods.py numpy_functions.py numpy_ufuncs.py numpy_ops.py
     The functions that arrays call: operators and methods, NumPy's functions.
 """
 

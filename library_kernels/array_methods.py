@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import numpy_protocols, table
+from . import numpy_functions, numpy_ufuncs, table
 from .indexing import array_indexing
 
 __all__ = ["find"]
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "array_function": numpy_protocols.function,
+    "array_function": numpy_functions.function,
     "get": array_indexing.get,
     "set": array_indexing.set_items,
-    "ufunc": numpy_protocols.ufunc,
+    "ufunc": numpy_ufuncs.ufunc,
 }
 
 

@@ -28,7 +28,7 @@ MODULES = (
     "linear_algebra.matrix_products", "linear_algebra.contractions",
     "norms.vector_norms", "norms.layer_norms", "norms.channel_norms",
     "neural.softmax", "neural.attention", "neural.convolution", "neural.pooling", "neural.losses", "neural.dense",
-    "neural.embeddings", "neural.dropout", "neural.quantized",
+    "neural.embeddings", "neural.dropout", "neural.quantized", "neural.quantized_products",
 )
 
 

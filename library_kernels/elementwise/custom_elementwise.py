@@ -92,7 +92,10 @@ def elementwise(  # noqa: PLR0913  (all properties of an op)
     if result not in {"same", "bool"}:
         message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert the result: .astype(…)."
         raise ArgumentError(message)
-    formula = Formula(name, line, line.strip(), kinds, names, (), parameters, result, preamble, math)
+    formula = Formula(
+        name=name, expression=line, doc=line.strip(), kinds=kinds, operands=names, masks=(), parameters=parameters,
+        result=result, preamble=preamble, math=math,
+    )  # fmt: skip
     op = _CustomOp(formula, OpInfo(reference or _no_reference, family="own", ulp=ulp if reference else 0))
     options = {"name": name, "operands": names, "kinds": kinds, "result": result, "preamble": preamble, "math": math,
                "reference": reference, "ulp": ulp, **parameters}  # fmt: skip

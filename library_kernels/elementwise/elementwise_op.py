@@ -158,7 +158,10 @@ class Elementwise(Op):
         size = round_size(math.prod(shape) * result.itemsize)
         scalars = any(type(a) is not Array for a in ready)
         form = form_of(result, shape, contiguous_strides(shape, result.itemsize), 0, engine)
-        return _Call(launch, engine, loop, result, shape, size, pool_of(engine), form, scalars)
+        return _Call(
+            launch=launch, engine=engine, loop=loop, result=result, shape=shape, size=size, pool=pool_of(engine),
+            form=form, scalars=scalars,
+        )  # fmt: skip
 
     def _launch(self, prepared: PreparedOperands, out: Array | None) -> Launch:
         ready, shape, loop, result, engine = prepared

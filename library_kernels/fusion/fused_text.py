@@ -155,55 +155,28 @@ class FusedText:
         ]
 
     def _row_kernels(self, lines: list[str]) -> list[str]:
-        names, numbers = self._names, [f"in_{name}" for name, _ in self.numbers]
+        """Return the kernels that reduce rows: one for parts of long rows, one for short rows."""
+        names = self._names
         steps = ", ".join(f"typename {n}Step" for n in names)
-        arguments = ", ".join([*(f"{n}_" for n in names), "walk", *numbers])
+        arguments = ", ".join([*(f"{n}_" for n in names), "walk", *(f"in_{name}" for name, _ in self.numbers)])
         value = f"M::part(fused_value<{', '.join(f'{n}Step' for n in names)}>({arguments}, "
         rows = [f"    {n}_ += {n}Step::row(walk, {i}, row);" for i, n in enumerate(names)]
-        out = f"    out_ += row_of(walk, {len(names)}, row)"
-        store = "storage<typename M::result>::store(M::finish("
         buffers = [*self._buffers(), "    device memory_of<typename M::result>* out_,", "    constant Walk& walk,",
                    "    constant Splits& splits,", *self._parameters()]  # fmt: skip
+        out = f"    out_ += row_of(walk, {len(names)}, row)"
         return [
-            _SPLITS,
+            _SPLITS, *self._value_function(lines, steps), *_split_rows_kernel(steps, buffers, rows, out, value),
+            *_short_rows_kernel(steps, buffers, rows, out, value),
+        ]  # fmt: skip
+
+    def _value_function(self, lines: list[str], steps: str) -> list[str]:
+        """Return the function that computes the value at a place of a row."""
+        return [
             f"template <{steps}>",
             f"inline {value_type(self.results[0][1])} fused_value(",
             *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint place) {",
             *self._fetch_lines("place"), *(f"    {line}" for line in lines),
             f"    return {self.results[0][0]};", "}", "",
-            "// A SIMD-group takes a stretch of a row; blocks within it keep long sums exact.",
-            f"template <typename M, {steps}>",
-            "kernel void fused_rows(", *buffers,
-            "    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],",
-            "    uint simd [[simdgroup_index_in_threadgroup]],",
-            "    uint simds [[dispatch_simdgroups_per_threadgroup]]) {",
-            "    const uint place = group * simds + simd, row = place / splits.parts, part = place % splits.parts;",
-            "    const uint first = part * splits.stretch + lane;",
-            "    const uint count = part + 1 == splits.parts ? splits.rest : splits.stretch, runs = count / LANES;",
-            *rows, f"{out} + part;",
-            "    typename M::acc total = M::identity();",
-            "    uint run = 0;",
-            "    for (; run + BLOCK <= runs; run += BLOCK) {",
-            "        typename M::part some = typename M::part(M::identity());",
-            "        for (uint k = 0; k < BLOCK; ++k)",
-            f"            some = M::combine(some, typename {value}first + (run + k) * LANES)));",
-            "        total = M::combine(total, typename M::acc(some));",
-            "    }",
-            "    typename M::part some = typename M::part(M::identity());",
-            f"    for (; run < runs; ++run) some = M::combine(some, typename {value}first + run * LANES)));",
-            f"    if (lane < count - runs * LANES) some = M::combine(some, typename {value}first + runs * LANES)));",
-            "    total = across_lanes<M>(M::combine(total, typename M::acc(some)));",
-            f"    if (lane == 0) *out_ = {store}total, splits.scale, 0));",
-            "}", "",
-            "// A thread takes a short row.",
-            f"template <typename M, {steps}>",
-            "kernel void fused_each(", *buffers,
-            "    uint row [[thread_position_in_grid]]) {",
-            *rows, f"{out};",
-            "    typename M::part total = typename M::part(M::identity());",
-            f"    for (uint i = 0; i < splits.count; ++i) total = M::combine(total, typename {value}i)));",
-            f"    *out_ = {store}typename M::acc(total), splits.scale, 0));",
-            "}",
         ]  # fmt: skip
 
     def _instances(self, *, several: bool, streams: bool) -> list[str]:
@@ -226,3 +199,51 @@ class FusedText:
             rows += [instantiation(f"{kernel}_{w}", f"{template}<{monoid}, {', '.join(STEPS[s] for s in w)}>")
                       for w in (*mixed_steps, "g" * count)]  # fmt: skip
         return rows
+
+
+_STORE = "storage<typename M::result>::store(M::finish("
+
+
+def _split_rows_kernel(steps: str, buffers: list[str], rows: list[str], out: str, value: str) -> list[str]:
+    """Return the kernel whose SIMD-groups each take a part of a row."""
+    return [
+        "// A SIMD-group takes a stretch of a row; blocks within it keep long sums exact.",
+        f"template <typename M, {steps}>",
+        "kernel void fused_rows(", *buffers,
+        "    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],",
+        "    uint simd [[simdgroup_index_in_threadgroup]],",
+        "    uint simds [[dispatch_simdgroups_per_threadgroup]]) {",
+        "    const uint place = group * simds + simd, row = place / splits.parts, part = place % splits.parts;",
+        "    const uint first = part * splits.stretch + lane;",
+        "    const uint count = part + 1 == splits.parts ? splits.rest : splits.stretch, runs = count / LANES;",
+        *rows, f"{out} + part;",
+        "    typename M::acc total = M::identity();",
+        "    uint run = 0;",
+        "    for (; run + BLOCK <= runs; run += BLOCK) {",
+        "        typename M::part some = typename M::part(M::identity());",
+        "        for (uint k = 0; k < BLOCK; ++k)",
+        f"            some = M::combine(some, typename {value}first + (run + k) * LANES)));",
+        "        total = M::combine(total, typename M::acc(some));",
+        "    }",
+        "    typename M::part some = typename M::part(M::identity());",
+        f"    for (; run < runs; ++run) some = M::combine(some, typename {value}first + run * LANES)));",
+        f"    if (lane < count - runs * LANES) some = M::combine(some, typename {value}first + runs * LANES)));",
+        "    total = across_lanes<M>(M::combine(total, typename M::acc(some)));",
+        f"    if (lane == 0) *out_ = {_STORE}total, splits.scale, 0));",
+        "}", "",
+    ]  # fmt: skip
+
+
+def _short_rows_kernel(steps: str, buffers: list[str], rows: list[str], out: str, value: str) -> list[str]:
+    """Return the kernel whose threads each take a row."""
+    return [
+        "// A thread takes a short row.",
+        f"template <typename M, {steps}>",
+        "kernel void fused_each(", *buffers,
+        "    uint row [[thread_position_in_grid]]) {",
+        *rows, f"{out};",
+        "    typename M::part total = typename M::part(M::identity());",
+        f"    for (uint i = 0; i < splits.count; ++i) total = M::combine(total, typename {value}i)));",
+        f"    *out_ = {_STORE}typename M::acc(total), splits.scale, 0));",
+        "}",
+    ]  # fmt: skip

@@ -49,8 +49,9 @@ def attend(
     )
     pitch = q.shape[-2] * k.shape[-2] if mask is not None and mask.ndim > 2 else 0
     shape = AttentionShape(
-        math.prod(q.shape[:-2]), share, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1], tag(q.dtype),
-        mask is not None, causal, pitch, starts, scale, is_whole,
+        heads=math.prod(q.shape[:-2]), share=share, queries=q.shape[-2], keys=k.shape[-2], own=q.shape[-1],
+        wide=v.shape[-1], kind=tag(q.dtype), masked=mask is not None, causal=causal, mask_pitch=pitch, starts=starts,
+        scale=scale, whole=is_whole,
     )  # fmt: skip
     steps = _launches(shape, q.engine.name, device_of(q.engine.caps))
     if not steps:

@@ -15,7 +15,8 @@ from ...program import Program
 from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution, plan_depthwise
 from ..planning.device import LANES, Device, device_of, grid_of_threads
 from ..planning.packed_record import record
-from ..planning.product_plan import Strided, plan_windows
+from ..planning.product_matrices import Strided
+from ..planning.product_plan import plan_windows
 from .copying import contiguous_copy, convert, make_contiguous
 from .launcher import Launch, is_aligned
 from .product_launch import CompiledProduct, compile_plan, start_product

@@ -15,17 +15,9 @@ from ...engine import named
 from ...engine.base import Engine
 from ...program import Program
 from ..planning.device import CORES, LANES, Device, device_of
-from ..planning.product_plan import (
-    DOT,
-    SMALL,
-    ProductPlan,
-    ProductStep,
-    Strided,
-    plan_dots,
-    plan_each_dot,
-    plan_product,
-    plan_widened,
-)
+from ..planning.product_matrices import Strided
+from ..planning.product_plan import plan_dots, plan_each_dot, plan_product, plan_widened
+from ..planning.product_planner import DOT, SMALL, ProductPlan, ProductStep
 from .copying import contiguous_copy, convert, make_contiguous
 from .launcher import Launch, is_aligned
 from .programs import program, program_with_macros

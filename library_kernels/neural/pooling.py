@@ -7,7 +7,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,55 +33,113 @@ _WINDOWED = struct.Struct("<11If2IQ")
 _THREADS = 256  # threads in a threadgroup on a GPU
 
 
-def _pool(  # noqa: PLR0913
-    caller: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, maximum: bool,
-    count_padding: bool = True, ceil: bool = False, divisor: float | None = None,
-) -> Array:  # fmt: skip
+class _Windows(NamedTuple):
+    """The windows of a pooling, along each of an image's axes.
+
+    Attributes
+    ----------
+    size, stride, padding, dilation : tuple of int
+    ceil : bool
+        Whether the last window may be cut off.
+    """
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    ceil: bool
+
+    def places(self, image: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the number of positions along each axis of an image."""
+        ceil = (self.ceil,) * len(image)
+        return tuple(map(_places, image, self.size, self.stride, self.padding, self.dilation, ceil))
+
+
+class _Mean(NamedTuple):
+    """How a mean counts its elements; the largest element needs none of this."""
+
+    count_padding: bool = True
+    divisor: float | None = None
+
+
+def _check_windows(
+    caller: str, axes: int, size: Any, stride: Any, padding: Any, dilation: Any = 1, *, ceil: bool = False,
+) -> _Windows:  # fmt: skip
+    """Return the windows that a caller describes by a number or by one for each axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    sizes = tuple_of(caller, "kernel_size", size, axes, smallest=1)
+    strides = sizes if stride is None else tuple_of(caller, "stride", stride, axes, smallest=1)
+    paddings = tuple_of(caller, "padding", padding, axes, smallest=0)
+    dilations = tuple_of(caller, "dilation", dilation, axes, smallest=1)
+    if any(2 * p > k for p, k in zip(paddings, sizes, strict=True)):
+        raise ValueError(f"{caller}: padding may be half a window at most: got padding {paddings} of windows {sizes}.")
+    return _Windows(sizes, strides, paddings, dilations, ceil)
+
+
+def _pool(caller: str, x: Any, windows: _Windows, mean: _Mean | None = None) -> Array:
+    """Return the mean of each window, or without `mean` its largest element."""
+    axes = len(windows.size)
     x = as_array(caller, x)
     if not is_float(x.dtype):
         raise TypeError(f"{caller}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
     if x.ndim not in {axes + 1, axes + 2}:
         raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
-    k = tuple_of(caller, "kernel_size", size, axes, smallest=1)
-    s = k if stride is None else tuple_of(caller, "stride", stride, axes, smallest=1)
-    p, d = tuple_of(
-        caller, "padding", padding, axes, smallest=0,
-    ), tuple_of(caller, "dilation", dilation, axes, smallest=1)  # fmt: skip
-    if any(2 * a > b for a, b in zip(p, k, strict=True)):
-        raise ValueError(f"{caller}: padding may be half a window at most: got padding {p} of windows {k}.")
-    images = x.shape[-axes:]
-    places = tuple(map(_places, images, k, s, p, d, (ceil,) * axes))
+    image = x.shape[-axes:]
+    places = windows.places(image)
     if any(n < 1 for n in places):
-        raise ValueError(f"{caller}: a window of {k} does not fit into {images} with padding {p}.")
+        message = f"a window of {windows.size} does not fit into {image} with padding {windows.padding}."
+        raise ValueError(f"{caller}: {message}")
     out = empty((*x.shape[:-axes], *places), x.dtype, x.engine)
     if out.size:
-        def pair(values: tuple[int, ...], filler: int) -> tuple[int, ...]:
-            return tuple(reversed((filler,) * (2 - axes) + tuple(values)))
-
-        geometry = [pair(v, filler) for v, filler in ((images, 1), (k, 1), (s, 1), (p, 0), (d, 1))]
-        if device_of(x.engine.caps).waits and math.prod(k) <= _WINDOW:
-            x = make_contiguous(x)
-            numbers = (*itertools.chain(*geometry), int(count_padding), float(divisor or 0), *pair(places, 1))
-            start = x.offset // x.itemsize
-            _windows(tag(x.dtype), numbers, start, math.prod(x.shape[:-axes]), x.device, most=maximum).start(x, out)
-            return out
-        names = ("image", "size", "stride", "padding", "dilation")
-        settings = {**dict(
-            zip(names, geometry, strict=True),
-        ), "counted": int(count_padding), "divisor": float(divisor or 0)}  # fmt: skip
-        program, name, count = _program(
-            tag(x.dtype), x.device,
-        ), "max" if maximum else "mean", math.prod(x.shape[:-axes])  # fmt: skip
-        columns, rows = pair(places, 1)
-        if columns < _NARROW_WIDTH or not x.engine.caps.serial:
-            dispatch(program[name], make_contiguous(x), out, settings, grid=(columns, rows, count))
-        else:
-            each = max(1, min(rows, _WIDE_WIDTH // columns))
-            lines = {"columns": columns, "rows": rows, "each": each}
-            step = s[-1] if s[-1] <= 2 else 0
-            dispatch(program[f"{name}_{step}"], make_contiguous(x), out, settings, lines,
-                     grid=(-(-rows // each) * LANES, count), threadgroup=(LANES, 1))  # fmt: skip
+        loads_windows = device_of(x.engine.caps).waits and math.prod(windows.size) <= _WINDOW
+        (_start_windows if loads_windows else _start_positions)(make_contiguous(x), out, windows, mean)
     return out
+
+
+def _pair(values: tuple[int, ...], filler: int) -> tuple[int, ...]:
+    """Return two numbers, for columns and rows; a single axis is that of the columns."""
+    return tuple(reversed((filler,) * (2 - len(values)) + tuple(values)))
+
+
+def _geometry(image: tuple[int, ...], windows: _Windows) -> dict[str, tuple[int, ...]]:
+    """Return the image and its windows in the terms of ``pool.metal``."""
+    return {
+        "image": _pair(image, 1), "size": _pair(windows.size, 1), "stride": _pair(windows.stride, 1),
+        "padding": _pair(windows.padding, 0), "dilation": _pair(windows.dilation, 1),
+    }  # fmt: skip
+
+
+def _start_windows(x: Array, out: Array, windows: _Windows, mean: _Mean | None) -> None:
+    """Start the kernel that loads a whole window at once; on a GPU."""
+    axes = len(windows.size)
+    counted, divisor = mean or _Mean()
+    numbers = (
+        *itertools.chain(*_geometry(x.shape[-axes:], windows).values()), int(counted), float(divisor or 0),
+        *_pair(out.shape[-axes:], 1),
+    )  # fmt: skip
+    images = math.prod(x.shape[:-axes])
+    _windows_launch(tag(x.dtype), numbers, x.offset // x.itemsize, images, x.device, most=mean is None).start(x, out)
+
+
+def _start_positions(x: Array, out: Array, windows: _Windows, mean: _Mean | None) -> None:
+    """Start the kernel with a thread for each position, or on a CPU with a SIMD-group for lines of positions."""
+    axes = len(windows.size)
+    counted, divisor = mean or _Mean()
+    settings = {**_geometry(x.shape[-axes:], windows), "counted": int(counted), "divisor": float(divisor or 0)}
+    kernels, name, images = _program(tag(x.dtype), x.device), "mean" if mean else "max", math.prod(x.shape[:-axes])
+    columns, rows = _pair(out.shape[-axes:], 1)
+    if columns < _NARROW or not x.engine.caps.serial:
+        dispatch(kernels[name], x, out, settings, grid=(columns, rows, images))
+        return
+    each = max(1, min(rows, _TOGETHER // columns))
+    lines = {"columns": columns, "rows": rows, "each": each}
+    step = windows.stride[-1] if windows.stride[-1] <= 2 else 0
+    dispatch(kernels[f"{name}_{step}"], x, out, settings, lines,
+             grid=(-(-rows // each) * LANES, images), threadgroup=(LANES, 1))  # fmt: skip
 
 
 def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
@@ -92,7 +150,7 @@ def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
 
 
 @functools.lru_cache(256)
-def _windows(
+def _windows_launch(
     element: str, numbers: tuple[float, ...], start: int, images: int, engine: str, *, most: bool
 ) -> Launch:
     """Compile the kernel for a fixed size of windows: `numbers` are ``pool.metal``'s Windowed."""
@@ -180,7 +238,8 @@ def max_pool2d(
     ValueError
         If no window fits.
     """
-    return _pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, maximum=True, ceil=ceil_mode)
+    windows = _check_windows("max_pool2d", 2, kernel_size, stride, padding, dilation, ceil=ceil_mode)
+    return _pool("max_pool2d", x, windows)
 
 
 @_row("avg_pool2d", 2, most=False)
@@ -192,8 +251,8 @@ def avg_pool2d(
 
     `count_include_pad` counts the padding as zeros; `divisor_override` replaces the count as the divisor.
     """
-    return _pool("avg_pool2d", 2, x, kernel_size, stride, padding, 1, maximum=False, ceil=ceil_mode,
-                   count_padding=count_include_pad, divisor=divisor_override)  # fmt: skip
+    windows = _check_windows("avg_pool2d", 2, kernel_size, stride, padding, ceil=ceil_mode)
+    return _pool("avg_pool2d", x, windows, _Mean(count_include_pad, divisor_override))
 
 
 @_row("max_pool1d", 1, most=True)
@@ -201,7 +260,8 @@ def max_pool1d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
 ) -> Array:
     """Like `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
-    return _pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, maximum=True, ceil=ceil_mode)
+    windows = _check_windows("max_pool1d", 1, kernel_size, stride, padding, dilation, ceil=ceil_mode)
+    return _pool("max_pool1d", x, windows)
 
 
 @_row("avg_pool1d", 1, most=False)
@@ -210,8 +270,8 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Array:  # fmt: skip
     """Like `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
-    return _pool("avg_pool1d", 1, x, kernel_size, stride, padding, 1, maximum=False, ceil=ceil_mode,
-                 count_padding=count_include_pad)  # fmt: skip
+    windows = _check_windows("avg_pool1d", 1, kernel_size, stride, padding, ceil=ceil_mode)
+    return _pool("avg_pool1d", x, windows, _Mean(count_include_pad))
 
 
 def _adaptive_reference(x: Any, size: Any) -> Any:
@@ -240,5 +300,5 @@ def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
     size = tuple_of("adaptive_avg_pool2d", "output_size", output_size, 2, smallest=1)
     if x.ndim < 3 or any(n % m for n, m in zip(x.shape[-2:], size, strict=True)):
         raise ValueError(f"adaptive_avg_pool2d: {x.shape} has no windows of one size for {size}. Use avg_pool2d.")
-    is_divisible = tuple(n // m for n, m in zip(x.shape[-2:], size, strict=True))
-    return _pool("adaptive_avg_pool2d", 2, x, is_divisible, is_divisible, 0, 1, maximum=False)
+    window = tuple(n // m for n, m in zip(x.shape[-2:], size, strict=True))
+    return _pool("adaptive_avg_pool2d", x, _check_windows("adaptive_avg_pool2d", 2, window, window, 0), _Mean())

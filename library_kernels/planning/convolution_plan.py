@@ -180,7 +180,10 @@ def plan_convolution(
     ).reshape(-1)  # fmt: skip
     lengths = (len(terms), outputs_per_group, groups, *places, columns, last, rows_of_blocks)
     grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
-    return ConvolutionPlan(image_layout, panels * LANES, rows, panels, image, math.prod(places), lengths, terms, grid)
+    return ConvolutionPlan(
+        laying=laying, spare=panels * LANES, rows=rows, panels=panels, image=image, size=math.prod(places),
+        lengths=lengths, terms=terms, grid=grid,
+    )  # fmt: skip
 
 
 class ChannelsPlan(NamedTuple):

@@ -77,7 +77,10 @@ def plan_scan(
     ))  # fmt: skip
     parts = stretches.parts
     reads_wide = device.waits and width == 1 and not initial and offset % 4 == 0 and (outer == 1 or pitch % 4 == 0)
-    return ScanPlan(kernel, totals if parts > 1 else None, packed, grid, threadgroup, outer * width, parts, reads_wide)
+    return ScanPlan(
+        kernel=kernel, totals=totals if parts > 1 else None, record=packed, grid=grid, threadgroup=threadgroup,
+        scans=outer * width, parts=parts, wide=reads_wide,
+    )  # fmt: skip
 
 
 def threads_of_totals(parts: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import operator
@@ -16,12 +17,13 @@ from metalnb.engine.base import Binary, Engine, Grid, Ticket, compiled
 from metalnb.engine.time_limits import call_limit, check_limit
 from metalnb.engine.unit import Unit
 from metalnb.errors import KernelFault, MetalnbError
-from metalnb.msl.signature import Reflection, Signature
+from metalnb.msl.signature import Reflection
 
 from . import tuned_threadgroups as tuned
 from .argument_binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
 from .grids import MAX_THREADS, check_places, check_threadgroup, grid_of_call, grid_of_groups
+from .kernel_card import declares_memory, docstring_of, make_card
 from .known_calls import KnownCalls
 from .outputs import make_outputs, refuse_options, refuse_shapes
 from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
@@ -155,7 +157,7 @@ class Kernel:
         self.signature = signature
         self.program = program  # untyped, since `program` is above this module
         self.__name__ = self.__qualname__ = signature.name
-        self.__doc__ = _docstring(signature)
+        self.__doc__ = docstring_of(signature)
         present = tuple(p for p in signature.buffers if not unit.is_absent(p))
         self._present_params = present
         self._places = tuple(signature.params.index(p) for p in present)
@@ -276,52 +278,36 @@ class Kernel:
         return dispatch
 
     def rehearse(
-        self,
-        /,
-        *args: Any,
-        grid: Any = None,
-        groups: Any = None,
-        threadgroup: Any = None,
-        shapes: Mapping[str, Any] | None = None,
-        threadgroup_memory: Mapping[str, int] | None = None,
-        timeout: float | None = None,
-        **keywords: Any,
-    ) -> Dispatch:
+        self, /, *args: Any, grid: Any = None, groups: Any = None, threadgroup: Any = None,
+        shapes: Mapping[str, Any] | None = None, threadgroup_memory: Mapping[str, int] | None = None,
+        timeout: float | None = None, **keywords: Any,
+    ) -> Dispatch:  # fmt: skip
         """Bind a call for a run that watches every access: as `prepare`, but arrays may be too short for the grid."""
         refuse_options(self.signature, shapes, threadgroup_memory)
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
-        binary = self.binary
-        signature, binder = self.signature, self._binder
+        binary = self.binary  # a cell that does not compile is reported before its arguments
         engine_arrays = self._engine_arrays(args, keywords)
-        buffers = binder.bind(args, keywords)
-        if groups is not None:
-            grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
-        sizes, shape = grid_of_call(signature, binder.slots, buffers, grid, shapes or {})
-        limit = getattr(binary, "threads", MAX_THREADS)
-        group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
-        if signature.places:
-            check_places(signature, sizes, group)
-        outputs = []
-        left_out = tuple([slot.param.name for slot, b in zip(binder.slots, buffers, strict=True) if b is None])
-        if left_out:
-            outputs = make_outputs(binder.slots, buffers, shape, shapes or {}, engine_arrays)
-        elif shapes:
-            refuse_shapes(binder.slots, shapes)
-        arguments: list[Any] = buffers if self._simple else self._arguments(buffers, group, threadgroup_memory or {})
-        if threadgroup_memory and self._simple:
-            refuse_memory(signature, threadgroup_memory)
+        buffers = self._binder.bind(args, keywords)
+        sizes, group, shape = self._place_threads(buffers, grid, groups, threadgroup, shapes or {})
+        made = tuple([slot.param.name for slot, b in zip(self._binder.slots, buffers, strict=True) if b is None])
+        outputs = make_outputs(self._binder.slots, buffers, shape, shapes or {}, engine_arrays) if made else []
+        if shapes and not made:
+            refuse_shapes(self._binder.slots, shapes)
+        arguments = self._arguments(buffers, group, threadgroup_memory or {})
         if 0 not in sizes:
             self._check_buffers(buffers, sizes[0], reads_every=False)
             if binary.threadgroup_bytes or not self._simple:
-                check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
-        if not engine_arrays:
-            return Dispatch(self, binary, arguments, sizes, group, outputs, timeout=timeout, made=left_out)
-        output_arrays = residents(outputs)
-        uses_numpy = any(type(a) is np.ndarray for a in (*args, *keywords.values()))
-        waits = uses_numpy or len(output_arrays) != len(outputs)
-        arrays = (*engine_arrays, *output_arrays)
-        return Dispatch(self, binary, arguments, sizes, group, outputs, arrays, waits, timeout, left_out)
+                check_memory(self.signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
+        output_arrays = residents(outputs) if engine_arrays else ()
+        waits = (
+            len(output_arrays) != len(outputs) or not engine_arrays
+            or any(type(a) is np.ndarray for a in (*args, *keywords.values()))
+        )  # fmt: skip
+        return Dispatch(
+            kernel=self, binary=binary, arguments=arguments, grid=sizes, threadgroup=group, outputs=outputs,
+            residents=(*engine_arrays, *output_arrays), waits=waits, timeout=timeout, made=made,
+        )  # fmt: skip
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
         """Run a validated call and compare its outputs with ``expected``; short for `validate` with these arguments.
@@ -338,6 +324,20 @@ class Kernel:
         """
         run = importlib.import_module(_VALIDATION)  # by name: it is above this module
         return run.validate(self, *args, expected=expected, **options)
+
+    def _place_threads(
+        self, buffers: list[Memory | None], grid: Any, groups: Any, threadgroup: Any, shapes: Mapping[str, Any],
+    ) -> tuple[Grid, Grid, tuple[int, ...]]:  # fmt: skip
+        """Return a call's grid, its threadgroup, and the shape of outputs."""
+        signature = self.signature
+        if groups is not None:
+            grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
+        sizes, shape = grid_of_call(signature, self._binder.slots, buffers, grid, shapes)
+        limit = getattr(self._binary, "threads", MAX_THREADS)
+        group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
+        if signature.places:
+            check_places(signature, sizes, group)
+        return sizes, group, shape
 
     def _engine_arrays(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the engine's arrays that a call may access: its arguments, and those that its structs point to."""
@@ -360,6 +360,10 @@ class Kernel:
 
     def _arguments(self, buffers: list[Memory | None], group: Grid, memory: Mapping[str, int]) -> list[Any]:
         """Insert threadgroup memory and absent parameters among the buffers."""
+        if self._simple:
+            if memory:
+                refuse_memory(self.signature, memory)
+            return buffers
         arguments: list[Any] = [None] * len(self.signature.params)
         for place, value in zip(self._places, buffers, strict=True):
             arguments[place] = value
@@ -379,29 +383,10 @@ class Kernel:
     @property
     def card(self) -> Card:
         """The notebook's description of the kernel."""
-        caps = self.engine.caps
-        return Card(
-            self.signature, self.reflection, self.engine.name, caps.device, self.unit.math,
-            constants={c.name: v for c, v in self.unit.constants.items()},
-            absent=frozenset(p.name for p in self.signature.params if self.unit.is_absent(p)),
-            threadgroup_bytes=self._declared_bytes(),
-            threadgroup_limit=caps.threadgroup_memory,
-            pointers=caps.pointers,
-            threads=getattr(self._binary, "threads", 0),
-            more=tuple(getattr(self._binary, "facts", tuple)()),
-            source=self.source,
-        )  # fmt: skip
-
-    def _declared_bytes(self) -> int:
-        """Return the bytes of threadgroup memory that the kernel declares, compiling it if necessary."""
-        cells = (self.unit.cell, *self.unit.headers.values())
-        if self._binary is None and not any("$threadgroup_storage" in c.edited.text for c in cells):
-            return 0
-        try:
-            nbytes: int = self.binary.threadgroup_bytes
-        except MetalnbError:  # the call raises it, not the display
-            return 0
-        return nbytes
+        if self._binary is None and declares_memory(self.unit):
+            with contextlib.suppress(MetalnbError):  # the call raises it, not the display
+                _ = self.binary
+        return make_card(self.unit, self.reflection, self.engine.name, self.engine.caps, self._binary, self.source)
 
     def _repr_html_(self) -> str:
         return cards_html([self.card])
@@ -411,17 +396,3 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return operator.getitem, (self.program, self.signature.name)
-
-
-def _docstring(signature: Signature) -> str:
-    lines = [signature.doc or f"Metal kernel {signature.name}.", ""]
-    if signature.params:
-        lines += ["Parameters", "----------"]
-        origins = {p.name: ", made by the launch" for p in signature.threadgroup}
-        lines += [f"{p.name} : {p.spelling} {p.attribute}{origins.get(p.name, '')}" for p in signature.params]
-    if signature.inputs:
-        lines += ["", "Kernel inputs", "-------------"]
-        lines += [f"{i.name} : {i.type} [[{i.attribute}]]" for i in signature.inputs]
-    options = "grid, groups, threadgroup, shapes, threadgroup_memory, timeout"
-    lines += ["", f"Options of a call: {options}; see help(metalnb.Kernel)."]
-    return "\n".join(lines).rstrip() + "\n"

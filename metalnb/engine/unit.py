@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from metalnb.msl.text.conditions import evaluate
 from metalnb.msl.text.scanned_cell import MAIN, Cell
 from metalnb.msl.text.unused_functions import without_unused
 
-__all__ = ["CHECKED", "LIBRARY_CHECKED", "Unit", "literal"]
+__all__ = ["CHECKED", "LIBRARY_CHECKED", "Unit", "literal", "threadgroup_variables"]
+
+_THREADGROUP_VARIABLE = re.compile(r"(?:(\w+) )?\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
 
 # The default for cells and for the library's own kernels; docs/robustness.md says what the checks cost.
 CHECKED = os.environ.get("METALNB_CHECKED") != "0"
@@ -78,6 +81,14 @@ class Unit:
             return False
         values = {c.name: None for c in self.undefined} | {c.name: v for c, v in self.constants.items()}
         return not evaluate(param.condition or param.gate, values)
+
+
+def threadgroup_variables(unit: Unit) -> list[tuple[str, str]]:
+    """Return the type and the name of each threadgroup variable that the kernel's text declares, by `__COUNTER__`.
+
+    The type is empty if it is not a single word. With header cells, whose declarations count too, the list is empty.
+    """
+    return _THREADGROUP_VARIABLE.findall(unit.text) if not unit.headers else []
 
 
 def literal(kind: str, value: Any) -> str:

@@ -91,15 +91,15 @@ def _apple(name: str, chip: AppleChip) -> DeviceFigures:
     """Return one of Apple's GPUs: the rates of a core have been the same since family 7, as far as is known."""
     clock = f"estimated: as of the {chip.clock_of}" if chip.clock_of else CHIP_SOURCES["clock"]
     return DeviceFigures(
-        name.removeprefix("Apple "), Figure(max(chip.cores), CHIP_SOURCES["cores"]),
-        Figure(chip.clock * 1e6, clock, public=False),
-        Figure(LANES_PER_CORE, "Apple, M1 (128 execution units to a core); " + _TURNER),
-        Figure(128, _TURNER, public=False), Figure(32, _TURNER, public=False),
-        Figure(chip.bandwidth, OTHER_SOURCES.get((name, "bandwidths"), CHIP_SOURCES["bandwidths"])),
-        Figure(128, "assumed: 32 banks of 4 bytes, as NVIDIA's", public=False), _LINES,
-        Figure(3072, _TURNER, public=False), Figure(208 * 256, _TURNER, public=False),
-        Figure(60 << 10, _FEATURES, public=False), Figure(32, "assumed: no limit is known", public=False),
-        fixed=chip.simd_groups is not None,
+        name=name.removeprefix("Apple "), processors=Figure(max(chip.cores), CHIP_SOURCES["cores"]),
+        clock=Figure(chip.clock * 1e6, clock, public=False),
+        lanes=Figure(LANES_PER_CORE, "Apple, M1 (128 execution units to a core); " + _TURNER),
+        integers=Figure(128, _TURNER, public=False), specials=Figure(32, _TURNER, public=False),
+        bandwidth=Figure(chip.bandwidth, OTHER_SOURCES.get((name, "bandwidths"), CHIP_SOURCES["bandwidths"])),
+        shared=Figure(128, "assumed: 32 banks of 4 bytes, as NVIDIA's", public=False), lines=_LINES,
+        threads=Figure(3072, _TURNER, public=False), registers=Figure(208 * 256, _TURNER, public=False),
+        memory=Figure(60 << 10, _FEATURES, public=False),
+        groups=Figure(32, "assumed: no limit is known", public=False), fixed=chip.simd_groups is not None,
     )  # fmt: skip
 
 
@@ -114,10 +114,11 @@ def _nvidia(name: str, processors: int, gigahertz: float, gigabytes: float, capa
     sheet, guide = f"NVIDIA, {name}, data sheet or white paper", f"{_GUIDE}{capability}"
     lanes, threads, kilobytes, groups = _CAPABILITIES[capability]
     return DeviceFigures(
-        f"NVIDIA {name}", Figure(processors, sheet), Figure(gigahertz * 1e9, sheet), Figure(lanes, guide),
-        Figure(64, guide), Figure(16, guide), Figure(gigabytes * 1e9, sheet),
-        Figure(128, f"{guide}: 32 banks of 4 bytes"), _LINES, Figure(threads, guide), Figure(65536, guide),
-        Figure(kilobytes << 10, guide), Figure(groups, guide),
+        name=f"NVIDIA {name}", processors=Figure(processors, sheet), clock=Figure(gigahertz * 1e9, sheet),
+        lanes=Figure(lanes, guide), integers=Figure(64, guide), specials=Figure(16, guide),
+        bandwidth=Figure(gigabytes * 1e9, sheet), shared=Figure(128, f"{guide}: 32 banks of 4 bytes"), lines=_LINES,
+        threads=Figure(threads, guide), registers=Figure(65536, guide), memory=Figure(kilobytes << 10, guide),
+        groups=Figure(groups, guide),
         reserved=Figure(1024 if capability >= "8.0" else 0, f"{guide}: the system's, for each block"),
     )  # fmt: skip
 

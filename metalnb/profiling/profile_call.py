@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.engine.cpu.profiled.counted_run import run_counted
 from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, THREADGROUP, WRITE, AccessCount, Counts
-from metalnb.engine.unit import Unit
+from metalnb.engine.unit import Unit, threadgroup_variables
 from metalnb.errors import ArgumentError, LaunchError
+from metalnb.program.host_visible import require_host_visible
 from metalnb.timing.progress import progress
 
 from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
@@ -24,7 +23,6 @@ from .whole_vectors import merge_components
 __all__ = ["profile", "profile_dispatch"]
 
 _MOST_BANKS = 64
-_VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
 
 
 def profile(
@@ -88,9 +86,9 @@ def profile(
 
 def _check(seconds: Any, banks: Any) -> None:
     if not isinstance(banks, int) or not 1 <= banks <= _MOST_BANKS:
-        raise ArgumentError(f"profile: banks= is a number from 1 to {_MOST_BANKS}; got {banks!r}.")
+        raise ArgumentError(f"profile: banks= must be an integer from 1 to {_MOST_BANKS}; got {banks!r}.")
     if not isinstance(seconds, (int, float)) or not seconds > 0:
-        raise ArgumentError(f"profile: seconds= is a time, more than 0; got {seconds!r}.")
+        raise ArgumentError(f"profile: seconds= must be a positive number; got {seconds!r}.")
 
 
 def profile_dispatch(
@@ -101,13 +99,11 @@ def profile_dispatch(
     name = unit.signature.name
     if 0 in dispatch.grid:
         raise LaunchError(f"profile: {name}: grid {dispatch.grid} is empty: nothing would run.")
-    if dispatch.residents and not dispatch.kernel.engine.caps.shared:
-        message = f"profile: {name}: its arrays are in a device's own memory. Pass NumPy's: numpy.asarray(x)."
-        raise ArgumentError(message)
-    if dispatch.residents:
-        synchronize(dispatch.kernel.engine.name)  # earlier dispatches may still be writing
-    with progress(f"{name}: counting") as told:
-        counts = run_counted(unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, told)
+    require_host_visible(dispatch, "profile")
+    with progress(f"{name}: counting") as report_progress:
+        counts = run_counted(
+            unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, report_progress,
+        )  # fmt: skip
     found = _record(dispatch, counts, banks, devices)
     remember(dispatch, found)
     return found
@@ -117,13 +113,14 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, 
     unit = dispatch.kernel.unit
     scale = Fraction(counts.groups, counts.sampled)
     given = sum(a for a in dispatch.arguments if isinstance(a, int))
-    accesses = [_access(unit, counts, merge_components(unit, counts, one), scale) for one in counts.accesses]
+    accesses = [_access(unit, counts, merge_components(unit, counts, count), scale) for count in counts.accesses]
+    barriers = [BarrierCost(b.line, round(b.rounds * scale), b.waited, b.slowest) for b in counts.barriers if b.rounds]
     return Profile(
-        unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups,
-        counts.sampled, tuple(_lines(counts, accesses, scale)),
-        tuple(BarrierCost(b.line, round(b.rounds * scale), b.waited, b.slowest) for b in counts.barriers if b.rounds),
-        tuple(_buffers(unit, counts, accesses, scale)), counts.registers, counts.threadgroup_bytes + given, banks,
-        devices,
+        kernel=unit.signature.name, source=unit.cell.edited.original, grid=dispatch.grid,
+        threadgroup=dispatch.threadgroup, groups=counts.groups, sampled=counts.sampled,
+        lines=tuple(_lines(counts, accesses, scale)), barriers=tuple(barriers),
+        buffers=tuple(_buffers(unit, counts, accesses, scale)), registers=counts.registers,
+        threadgroup_bytes=counts.threadgroup_bytes + given, banks=banks, devices=devices,
     )  # fmt: skip
 
 
@@ -140,39 +137,42 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
             round(n * scale) for n in (o.flops, o.special, o.integer, o.other, found.simd, o.private)
         )
         yield LineCost(
-            number, round(found.runs * scale), found.active / max(1, found.issued), flops, special, integer, other,
-            simd, private, round(found.branches * scale), round(found.divergent * scale), own,
+            line=number, runs=round(found.runs * scale), lanes=found.active / max(1, found.issued), flops=flops,
+            special=special, integer=integer, other=other, simd=simd, private=private,
+            branches=round(found.branches * scale), divergent=round(found.divergent * scale), accesses=own,
         )  # fmt: skip
 
 
-def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> AccessCost:
-    name, space, start = _memory(unit, counts, one)
-    kind = "atomic" if one.kind == ATOMIC else "read" if one.kind == READ else "write"
-    travels = space != "constant"  # constant memory has its own cache
+def _access(unit: Unit, counts: Counts, count: AccessCount, scale: Fraction) -> AccessCost:
+    name, space, start = _memory(unit, counts, count)
+    kind = "atomic" if count.kind == ATOMIC else "read" if count.kind == READ else "write"
+    reaches_dram = space != "constant"  # constant memory has its own cache
     runs, lanes, sectors, lines, used, passes, least, contended = (
         round(n * scale)
-        for n in (one.runs, one.lanes, one.sectors * travels, one.lines * travels, one.used, one.passes, one.least,
-                  one.contended)
+        for n in (count.runs, count.lanes, count.sectors * reaches_dram, count.lines * reaches_dram, count.used,
+                  count.passes, count.least, count.contended)
     )  # fmt: skip
-    sample = tuple(None if at is None else at - start for at in one.sample)
+    sample = tuple(None if at is None else at - start for at in count.sample)
     return AccessCost(
-        one.line, unit.cell.edited.original_column(one.line, one.column), name, space, kind, one.size, runs, lanes,
-        sectors, lines, used, passes, least, contended, one.repeated, sample, one.group,
+        line=count.line, column=unit.cell.edited.original_column(count.line, count.column), name=name, space=space,
+        kind=kind, size=count.size, runs=runs, lanes=lanes, sectors=sectors, lines=lines, used=used, passes=passes,
+        least=least, contended=contended, repeated=count.repeated, sample=sample, group=count.group,
     )  # fmt: skip
 
 
-def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int]:
+def _memory(unit: Unit, counts: Counts, count: AccessCount) -> tuple[str, str, int]:
     """Return the name of the accessed memory, its address space, and its offset in its region."""
-    if one.region >= 0:
-        param = unit.signature.params[one.region]
+    if count.region >= 0:
+        param = unit.signature.params[count.region]
         return param.name, param.space, 0
-    if one.region != THREADGROUP:
+    if count.region != THREADGROUP:
         return "a table of constants", "constant", 0
-    first = next((at for at in one.sample if at is not None), 0)
-    names = _VARIABLE.findall(unit.text) if not unit.headers else []
+    first = next((at for at in count.sample if at is not None), 0)
+    variables = threadgroup_variables(unit)
     for offset, size, number in counts.variables:
         if offset <= first < offset + size:
-            return (names[number] if number < len(names) else "threadgroup memory"), "threadgroup", offset
+            name = variables[number][1] if number < len(variables) else "threadgroup memory"
+            return name, "threadgroup", offset
     params = [p.name for p in unit.signature.params if p.space == "threadgroup"]
     return (params[0] if len(params) == 1 else "threadgroup memory"), "threadgroup", 0
 

@@ -241,7 +241,9 @@ def compile(
     >>> program.twice(np.arange(3, dtype=np.float32))
     array([0., 2., 4.], dtype=float32)
     """
-    return program_of(recipe_of(source, constants, math, headers, engine, name, msl, checked))
+    return program_of(recipe_of(
+        source, constants=constants, math=math, headers=headers, engine=engine, name=name, msl=msl, checked=checked,
+    ))  # fmt: skip
 
 
 def recipe_of(
@@ -263,7 +265,11 @@ def recipe_of(
     texts = {header_name(n): check_text(t, n) for n, t in (headers or {}).items()}
     texts = {**bundle_files((source, *texts.values())), **texts}
     target = engines.named(engine)
-    return Recipe(source, constants or {}, math, texts, target.name, name, msl, checked).within(target.caps.msl)
+    recipe = Recipe(
+        source, constants=constants or {}, math=math, headers=texts, engine=target.name, name=name, msl=msl,
+        checked=checked,
+    )  # fmt: skip
+    return recipe.within(target.caps.msl)
 
 
 def program_of(recipe: Recipe) -> Program:

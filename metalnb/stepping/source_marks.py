@@ -133,9 +133,10 @@ class SourceMarks:
         stop = min(end, stop if stop >= 0 else len(self.text))
         text = self.cell.edited
         first, last = text.original_column(line, column), text.original_column(line, column + stop - offset)
-        self.sites.append(
-            Site(line, first, max(1, last - first), offset, kind, author_names, self.loops, self.name),
-        )
+        self.sites.append(Site(
+            line=line, column=first, width=max(1, last - first), order=offset, kind=kind, names=author_names,
+            loops=self.loops, function=self.name,
+        ))  # fmt: skip
         return f"$step({', '.join([str(len(self.sites) - 1), *names])})"
 
     def insert_before(self, offset: int, text: str) -> None:

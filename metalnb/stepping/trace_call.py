@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Kernel
 from metalnb.engine.base import Grid
 from metalnb.engine.cpu.traced_run import TracedRun, run_traced
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, CompileError
 from metalnb.msl.libclang.parse import parse
+from metalnb.program.host_visible import require_host_visible
 from metalnb.validation.expected_outputs import named_arrays
 
 from .array_images import images_of
@@ -93,8 +93,7 @@ def trace(
         )
         raise ArgumentError(message)
     dispatch = kernel.prepare(*args, **call)
-    if dispatch.residents:
-        synchronize(kernel.engine.name)  # earlier dispatches may still be writing
+    require_host_visible(dispatch, "trace")
     grid, threadgroup = dispatch.grid, dispatch.threadgroup
     if until is not None and (thread is not None or group is not None):
         raise ArgumentError("trace: takes until=, an element that some thread wrote, or thread= or group=; got both.")
@@ -115,8 +114,9 @@ def trace(
     memory = _with_images(reader, dispatch, args, call, threads)
     aim = aim_at(element, memory, reader.sizes, threads, index) if element else None
     return KernelTrace(
-        kernel.signature.name, unit.cell.edited.original, grid, threadgroup, place, size, index, threads,
-        memory, ticks, run.is_full, tuple(sorted(reader.lost)), aim,
+        kernel=kernel.signature.name, source=unit.cell.edited.original, grid=grid, threadgroup=threadgroup,
+        group=place, size=size, thread=index, threads=threads, memory=memory, ticks=ticks, full=run.is_full,
+        lost=tuple(sorted(reader.lost)), aim=aim,
     )  # fmt: skip
 
 

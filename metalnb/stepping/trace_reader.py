@@ -153,9 +153,9 @@ class TraceReader:
                 variables[name] = decoded
         barrier = k + 1 < len(thread_steps) and thread_steps[k + 1].epoch > thread_steps[k].epoch
         return TraceStep(
-            site.line, site.column, site.width, site.function, tick, barrier, site.kind == "end", variables,
-            pending_step.caller,
-            tuple(pending_step.touched),
+            line=site.line, column=site.column, width=site.width, function=site.function, tick=tick, barrier=barrier,
+            end=site.kind == "end", variables=variables, caller=pending_step.caller,
+            touched=tuple(pending_step.touched),
         )  # fmt: skip
 
 

@@ -101,9 +101,10 @@ def measure(
     machine = limits(engine=job.engine.name)
     ceiling, limit = machine.ceiling(work) if work.bytes else ("", None)
     timing = Timing(
-        name_of(kernel), job.engine.name, job.engine.caps.device, job.clock, samples.seconds, samples.batch,
-        sampling.empty_dispatch(job.engine), cold_seconds, work.bytes or None, work.flops, limit, ceiling,
-        machine.flops, machine.cache, **_shape(job, args, launch), counted=counts.findings if counts else (),
+        kernel=name_of(kernel), engine=job.engine.name, device=job.engine.caps.device, clock=job.clock,
+        seconds=samples.seconds, batch=samples.batch, empty=sampling.empty_dispatch(job.engine), cold=cold_seconds,
+        bytes=work.bytes or None, flops=work.flops, limit=limit, ceiling=ceiling, peak=machine.flops,
+        cache=machine.cache, **_shape(job, args, launch), counted=counts.findings if counts else (),
         most_needed=counts.most_needed if counts else "",
     )  # fmt: skip
     if _exceeds_limits(timing):

@@ -77,8 +77,9 @@ def run_on_device(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outco
     pairs = zip(kernel.signature.params, copies, strict=True)
     contents = {p.name: np.frombuffer(a, np.uint8) for p, a in pairs if isinstance(a, np.ndarray)}
     report = Validation(
-        kernel.signature.name, dispatch.grid, dispatch.threadgroup, (), _findings(messages), {}, 0, 0,
-        lambda: np.empty((0, 4), np.int64), by=BY,
+        kernel=kernel.signature.name, grid=dispatch.grid, threadgroup=dispatch.threadgroup, buffers=(),
+        findings=_findings(messages), unwritten={}, accesses=0, left_out=0, kept=lambda: np.empty((0, 4), np.int64),
+        by=BY,
     )  # fmt: skip
     return report, DeviceOutcome(contents)
 

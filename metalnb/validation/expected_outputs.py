@@ -154,9 +154,10 @@ def _differences(
         flat = int(np.ravel_multi_index(first, wrong.shape)) if wrong.shape else 0
         thread, group, place = judge.writer(name, flat * kind.itemsize)
         yield Difference(
-            name, wrong, unwritten, twice, tuple(int(i) for i in first), actual[first].item(),
-            expected_value[first].item(),
-            _ulp(actual[wrong], expected_value[wrong]), thread, group, judge.place(place)[0],
+            name=name, wrong=wrong, unwritten=unwritten, twice=twice, index=tuple(int(i) for i in first),
+            got=actual[first].item(), expected=expected_value[first].item(),
+            ulp=_ulp(actual[wrong], expected_value[wrong]), thread=thread, threadgroup=group,
+            line=judge.place(place)[0],
         )  # fmt: skip
 
 

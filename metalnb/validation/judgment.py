@@ -116,10 +116,10 @@ class Judge:
             values = (fact.value,)
         buffer = self.facts.buffers.get(fact.name)
         return Finding(
-            _KINDS.get(fact.kind, fact.kind), line, column, fact.thread, fact.threadgroup,
-            fact.name or _source_name(fact.variable, source),
-            fact.offset // fact.element if has_index else None, fact.written, party, fact.count, source,
-            given=values, value=fact.values[0] if fact.values else None,
+            kind=_KINDS.get(fact.kind, fact.kind), line=line, column=column, thread=fact.thread,
+            threadgroup=fact.threadgroup, name=fact.name or _source_name(fact.variable, source),
+            index=fact.offset // fact.element if has_index else None, written=fact.written, other=party,
+            count=fact.count, source=source, given=values, value=fact.values[0] if fact.values else None,
             size=buffer.contents.size // fact.element if buffer else fact.other_thread if fact.kind == "lane" else 0,
             others=buffer.others if buffer and fact.kind == "race" else (),
         )  # fmt: skip

@@ -7,11 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Bytes, Grid
 from metalnb.engine.cpu.validated.validated_run import run_validated
-from metalnb.errors import ArgumentError
+from metalnb.program.host_visible import require_host_visible
 
 from .access_report import Log, Validation, WatchedBuffer
 from .judgment import Judge, in_grid
@@ -45,21 +44,14 @@ Watcher = Callable[[Dispatch, float], tuple[Validation, Outcome]]
 
 
 def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
-    """Run a validated call."""
+    """Repeat a dispatch in the validated build; return the report."""
     return run_and_judge(dispatch, seconds)[0]
 
 
 def run_and_judge(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
-    """Run a validated call; also return the judge, which knows the contents of memory and their writers."""
+    """Repeat a dispatch in the validated build; return the report, and the judge, which knows memory's writers."""
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
-    if dispatch.residents and not kernel.engine.caps.shared:
-        message = (
-            f"validate: {kernel.signature.name} runs on engine {kernel.engine.name!r}, which has its own memory. "
-            "Pass NumPy arrays."
-        )
-        raise ArgumentError(message)
-    if dispatch.residents:
-        synchronize(kernel.engine.name)  # earlier dispatches may still be writing
+    require_host_visible(dispatch, "validate")
     signature = kernel.signature
     initial = {
         p.name: np.frombuffer(np.ascontiguousarray(a), np.uint8)  # the call works on copies
@@ -76,7 +68,8 @@ def run_and_judge(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge
         buffer = facts.buffers[p.name]
         size = buffer.contents.size // max(1, p.type.size)
         buffers.append(WatchedBuffer(
-            p.name, size, p.writable, buffer.atomics > 0, buffer.reads, buffer.writes, buffer.strays, buffer.others,
+            name=p.name, size=size, writable=p.writable, atomic=buffer.atomics > 0, reads=buffer.reads,
+            writes=buffer.writes, beyond=buffer.strays, others=buffer.others,
         ))  # fmt: skip
     unwritten = {name: np.flatnonzero(flags).tolist() for name, flags in judge.unwritten.items() if flags.any()}
     events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
@@ -85,7 +78,8 @@ def run_and_judge(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge
         return _log(events, names, sizes, grid, threadgroup)
 
     report = Validation(
-        signature.name, grid, threadgroup, tuple(buffers), judge.findings(), unwritten, facts.accesses, left_out, log,
+        kernel=signature.name, grid=grid, threadgroup=threadgroup, buffers=tuple(buffers), findings=judge.findings(),
+        unwritten=unwritten, accesses=facts.accesses, left_out=left_out, kept=log,
     )  # fmt: skip
     return report, judge
 

@@ -2,13 +2,18 @@
 // Python; copying, saving and magnifying are done by the page itself.
 const KEYS = { ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowLeft: [-1, 0], ArrowDown: [0, -1] };
 const ZOOM = 1.25; // factor per key press, about that of a wheel's notch
-const FLASH = 1200; // milliseconds for which a button shows what it did
-const LOST = 2000; // milliseconds without a frame, after which the page asks for one
+const FLASH_MS = 1200; // for which a button shows what it did
+const FRAME_TIMEOUT_MS = 2000; // after which the page asks for a frame
+const CELL = '[data-metalnb-at]';
+
+const pictureOf = event => event.target.closest?.('.metalnb-picture');
+const cellNumber = event => event.target.closest?.(CELL)?.dataset.metalnbAt;
+const clickCell = (model, cell) => model.send({ event: 'click', index: Number(cell.dataset.metalnbAt) });
 
 function flash(button, text) {
   const label = button.dataset.label ?? (button.dataset.label = button.textContent);
   button.textContent = text;
-  setTimeout(() => { button.textContent = label; }, FLASH);
+  setTimeout(() => { button.textContent = label; }, FLASH_MS);
 }
 
 async function copy(button, text) {
@@ -112,8 +117,8 @@ function pen(model) {
   };
 }
 
-// Reports each frame shown. Python makes no new frame before; a lost frame is requested again.
-function watch(model) {
+// Reports each frame shown. Python waits for this before it makes another frame; if one is lost, the page asks again.
+function reportFrames(model) {
   let last = 0;
   const report = index => {
     last = performance.now();
@@ -122,27 +127,23 @@ function watch(model) {
   const onFrame = () => requestAnimationFrame(() => report(model.get('frame')));
   const timer = setInterval(() => {
     const visible = document.visibilityState === 'visible';
-    if (model.get('playing') && visible && performance.now() - last > LOST) report(null);
-  }, LOST);
+    if (model.get('playing') && visible && performance.now() - last > FRAME_TIMEOUT_MS) report(null);
+  }, FRAME_TIMEOUT_MS);
   model.on('change:frame', onFrame);
-  if (model.get('listens')) report(null);
+  report(null);
   return () => { clearInterval(timer); model.off('change:frame', onFrame); };
 }
 
-function attach(model, root, listen) {
-  const view = model.get('window') ? mover(model) : magnifier(model);
-  const stylus = pen(model);
-  const unwatch = watch(model);
-  let drawnImage = null;
-  let recorder = null;
-  const picture = event => event.target.closest?.('.metalnb-picture');
-  let dragStart = null;
-  let isOn = false;
-
-  const prepareParts = () => {
+// Labels the parts for screen readers, and makes pictures focusable; also the parts that are added later.
+function labelParts(model, root) {
+  const describe = () => {
+    for (const image of root.querySelectorAll('.metalnb-picture')) image.alt = model.get('alt');
+    for (const button of root.querySelectorAll('.metalnb-copy')) button.title = model.get('call');
+  };
+  const label = () => {
     for (const handle of root.querySelectorAll('.noUi-handle:not([aria-label])')) {
-      const label = handle.closest('.widget-slider')?.querySelector('.widget-label');
-      if (label) handle.setAttribute('aria-label', label.textContent);
+      const name = handle.closest('.widget-slider')?.querySelector('.widget-label');
+      if (name) handle.setAttribute('aria-label', name.textContent);
     }
     for (const button of root.querySelectorAll('.widget-play button:not([aria-label])')) {
       const has = icon => button.querySelector(`.fa-${icon}`);
@@ -151,133 +152,179 @@ function attach(model, root, listen) {
     for (const image of root.querySelectorAll('.metalnb-picture:not([tabindex])')) {
       image.tabIndex = 0;
       image.draggable = false;
-      image.alt = model.get('alt');
     }
-    for (const button of root.querySelectorAll('.metalnb-copy')) button.title = model.get('call');
+    describe();
   };
-  prepareParts();
-  const observer = new MutationObserver(prepareParts);
+  label();
+  const observer = new MutationObserver(label);
   observer.observe(root, { childList: true, subtree: true });
-  const describeParts = () => {
-    for (const image of root.querySelectorAll('.metalnb-picture')) image.alt = model.get('alt');
-    for (const button of root.querySelectorAll('.metalnb-copy')) button.title = model.get('call');
+  model.on('change:alt', describe);
+  model.on('change:call', describe);
+  return () => {
+    observer.disconnect();
+    model.off('change:alt', describe);
+    model.off('change:call', describe);
   };
-  model.on('change:alt', describeParts);
-  model.on('change:call', describeParts);
+}
 
-  const reportPresence = inside => {
+// Reports whether the pointer or the keyboard is on the widget; a drag that leaves it still is.
+function trackPresence(model, root, listen) {
+  let isOn = false;
+  let isDragging = false;
+  const report = inside => {
     if (inside !== isOn) model.send({ event: inside ? 'on' : 'off' });
     isOn = inside;
   };
-  const isInside = () => root.matches(':hover') || root.contains(document.activeElement);
-  listen(root, 'pointerenter', () => reportPresence(true));
-  listen(root, 'focusin', () => reportPresence(true));
-  listen(root, 'pointerleave', () => reportPresence(dragStart !== null || root.contains(document.activeElement)));
-  listen(root, 'focusout', event => reportPresence(root.contains(event.relatedTarget) || root.matches(':hover')));
+  const hasFocus = () => root.contains(document.activeElement);
+  listen(root, 'pointerenter', () => report(true));
+  listen(root, 'focusin', () => report(true));
+  listen(root, 'pointerleave', () => report(isDragging || hasFocus()));
+  listen(root, 'focusout', event => report(root.contains(event.relatedTarget) || root.matches(':hover')));
+  return {
+    startDrag: () => { isDragging = true; },
+    endDrag: () => { isDragging = false; report(root.matches(':hover') || hasFocus()); },
+    leave: () => report(false)
+  };
+}
 
-  const click = cell => model.send({ event: 'click', index: Number(cell.dataset.metalnbAt) });
+// The buttons copy, save and record.
+function handleButtons(model, root, listen) {
+  let recorder = null; // the button that waits for a recording
   listen(root, 'click', event => {
-    const part = event.target.closest('[data-metalnb-at], .metalnb-copy, [data-metalnb-save], [data-metalnb-record]');
-    if (part?.dataset.metalnbAt && event.detail === 0) click(part); // by a screen reader
-    else if (part?.matches('.metalnb-copy')) copy(part, model.get('call'));
-    else if (part?.dataset.metalnbSave) save(root, part);
-    else if (part?.dataset.metalnbRecord && !recorder) {
-      recorder = part;
-      part.dataset.label ??= part.textContent;
-      part.textContent = 'recording …';
+    const button = event.target.closest('.metalnb-copy, [data-metalnb-save], [data-metalnb-record]');
+    if (button?.matches('.metalnb-copy')) copy(button, model.get('call'));
+    else if (button?.dataset.metalnbSave) save(root, button);
+    else if (button?.dataset.metalnbRecord && !recorder) {
+      recorder = button;
+      button.dataset.label ??= button.textContent;
+      button.textContent = 'recording …';
       model.send({ event: 'record' });
     }
   });
-  const onRecording = (content, buffers) => { // only in the view whose button was pressed
-    if (!content.save || !recorder) return;
-    saveBytes(content.save, buffers[0], recorder);
+  const onMessage = (content, buffers) => { // only in the view whose button was pressed
+    if (!recorder) return;
+    if (content.save) saveBytes(content.save, buffers[0], recorder);
+    else if (content.failed) flash(recorder, 'failed');
+    else return;
     recorder = null;
   };
-  model.on('msg:custom', onRecording);
+  model.on('msg:custom', onMessage);
+  return () => model.off('msg:custom', onMessage);
+}
+
+// Clicks on the cells of a map, and a cell's description in the line below it.
+function handleCells(model, root, listen) {
   // A map is redrawn while it fills, so the press and the release of a click may have different targets.
-  const cellNumber = event => event.target.closest?.('[data-metalnb-at]')?.dataset.metalnbAt;
   let pressedCell;
   listen(root, 'pointerdown', event => { pressedCell = cellNumber(event); });
   listen(root, 'pointerup', event => {
-    const cell = event.target.closest?.('[data-metalnb-at]');
-    if (pressedCell !== undefined && pressedCell === cellNumber(event)) click(cell);
+    if (pressedCell !== undefined && pressedCell === cellNumber(event)) clickCell(model, event.target.closest(CELL));
   });
-  const showTitle = event => { // a cell's description, in the line below the map
+  listen(root, 'click', event => {
+    const cell = event.target.closest(CELL);
+    if (cell && event.detail === 0) clickCell(model, cell); // by a screen reader
+  });
+  const showTitle = event => {
     const cell = event.target.closest?.('td[title]');
     const line = cell?.closest('.metalnb')?.querySelector('.metalnb-description');
     if (line) line.textContent = cell.title;
   };
   listen(root, 'pointerover', showTitle);
   listen(root, 'focusin', showTitle);
+}
 
+// Dragging draws into a picture or moves it, and the wheel magnifies it.
+function handleDrag(model, root, listen, view, presence) {
+  const stylus = pen(model);
+  let drawnImage = null;
+  let last = null; // the pointer's latest position in a drag
   listen(root, 'pointerdown', event => {
-    const image = picture(event);
+    const image = pictureOf(event);
     if (!image || event.button) return;
-    dragStart = [event.clientX, event.clientY];
+    last = [event.clientX, event.clientY];
+    presence.startDrag();
     image.setPointerCapture(event.pointerId);
     image.focus({ preventScroll: true });
     event.preventDefault();
     if (model.get('draws') && !event.shiftKey) stylus.press(drawnImage = image, event);
   });
   listen(root, 'pointermove', event => {
-    if (!dragStart) return;
+    if (!last) return;
     if (drawnImage) {
       for (const part of event.getCoalescedEvents?.() ?? [event]) stylus.press(drawnImage, part);
       return;
     }
-    view.pan(picture(event), event.clientX - dragStart[0], event.clientY - dragStart[1]);
-    dragStart = [event.clientX, event.clientY];
+    view.pan(pictureOf(event), event.clientX - last[0], event.clientY - last[1]);
+    last = [event.clientX, event.clientY];
   });
   for (const end of ['pointerup', 'pointercancel']) {
     listen(root, end, event => {
       if (drawnImage) stylus.lift(event);
-      dragStart = drawnImage = null;
-      reportPresence(isInside());
+      last = drawnImage = null;
+      presence.endDrag();
     });
   }
   listen(root, 'wheel', event => {
-    const image = picture(event);
+    const image = pictureOf(event);
     if (!image || !root.contains(document.activeElement)) return; // the page is being scrolled past the picture
     event.preventDefault();
     const box = image.parentElement.getBoundingClientRect();
     view.zoom(image, event.clientX - box.x, event.clientY - box.y, Math.exp(-event.deltaY / 500));
   }, { passive: false });
-  listen(root, 'dblclick', event => { if (picture(event)) view.reset(picture(event)); });
+  listen(root, 'dblclick', event => { if (pictureOf(event)) view.reset(pictureOf(event)); });
+}
 
-  listen(root, 'keydown', event => {
+// Keys on sliders, on the cells of a map, and on a picture.
+function handleKeys(model, root, listen, view) {
+  const onPicture = (event, image) => {
+    const direction = KEYS[event.key];
+    if (direction) {
+      const step = image.getBoundingClientRect().height * (event.shiftKey ? 0.01 : 0.1);
+      view.pan(image, -step * direction[0], step * direction[1]);
+    } else if (event.key.length === 1 && model.get('listens').includes(event.key)) {
+      model.send({ event: 'press', key: event.key });
+    } else if (event.key === '0') {
+      view.reset(image);
+    } else if (event.key === '+' || event.key === '-') {
+      const { width, height } = image.parentElement.getBoundingClientRect();
+      view.zoom(image, width / 2, height / 2, event.key === '+' ? ZOOM : 1 / ZOOM);
+    } else {
+      return false;
+    }
+    return true;
+  };
+  const handle = event => {
     const direction = KEYS[event.key];
     const slider = event.target.closest('.noUi-handle')?.closest('.metalnb-knob');
-    const image = picture(event);
-    const cell = event.target.closest('[data-metalnb-at]');
+    const image = pictureOf(event);
+    const cell = event.target.closest(CELL);
     if (slider && direction) {
       const index = [...root.querySelectorAll('.metalnb-knob')].indexOf(slider);
       model.send({ event: 'key', index, by: direction[0] + direction[1], fine: event.shiftKey });
-    } else if (cell && (event.key === 'Enter' || event.key === ' ')) {
-      click(cell);
-    } else if (image && direction) {
-      const step = image.getBoundingClientRect().height * (event.shiftKey ? 0.01 : 0.1);
-      view.pan(image, -step * direction[0], step * direction[1]);
-    } else if (image && event.key.length === 1 && model.get('listens').includes(event.key)) {
-      model.send({ event: 'press', key: event.key });
-    } else if (image && '+-0'.includes(event.key)) {
-      const { width, height } = image.parentElement.getBoundingClientRect();
-      if (event.key === '0') view.reset(image);
-      else view.zoom(image, width / 2, height / 2, event.key === '+' ? ZOOM : 1 / ZOOM);
-    } else {
-      return;
+      return true;
     }
+    if (cell && (event.key === 'Enter' || event.key === ' ')) {
+      clickCell(model, cell);
+      return true;
+    }
+    return image ? onPicture(event, image) : false;
+  };
+  listen(root, 'keydown', event => {
+    if (!handle(event)) return;
     event.preventDefault();
     event.stopImmediatePropagation(); // keep the slider and the notebook's shortcuts from handling it too
   }, { capture: true });
+}
 
-  return () => {
-    observer.disconnect();
-    model.off('change:alt', describeParts);
-    model.off('change:call', describeParts);
-    model.off('msg:custom', onRecording);
-    unwatch();
-    reportPresence(false);
-  };
+function attach(model, root, listen) {
+  const view = model.get('window') ? mover(model) : magnifier(model);
+  const presence = trackPresence(model, root, listen);
+  handleCells(model, root, listen);
+  handleDrag(model, root, listen, view, presence);
+  handleKeys(model, root, listen, view);
+  const endings = [labelParts(model, root), handleButtons(model, root, listen), presence.leave];
+  if (model.get('animated')) endings.push(reportFrames(model));
+  return () => endings.forEach(end => end());
 }
 
 export default {

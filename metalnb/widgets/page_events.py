@@ -27,10 +27,12 @@ class PageEvents(anywidget.AnyWidget):
         Whether dragging on the picture draws into it.
     listens : str
         The keys on the picture that are passed to Python.
+    animated : bool
+        Whether Python sends frames; the page reports each one that it has shown.
     playing : bool
         Whether frames follow each other.
     frame : int
-        The number of the latest frame; the page reports when it has shown it.
+        The number of the latest frame.
     on : bool
         Whether the mouse or the keyboard is on the widget.
 
@@ -51,14 +53,18 @@ class PageEvents(anywidget.AnyWidget):
     place = traitlets.Dict().tag(sync=True)
     draws = traitlets.Bool(False).tag(sync=True)
     listens = traitlets.Unicode("").tag(sync=True)
+    animated = traitlets.Bool(False).tag(sync=True)
     playing = traitlets.Bool(False).tag(sync=True)
     frame = traitlets.Int(0).tag(sync=True)
 
     def __init__(
-        self, *, window: bool = False, draws: bool = False, listens: str = "", alt: str = "", call: str = "",
-        **handlers: Callable[..., Any],
+        self, *, window: bool = False, draws: bool = False, animated: bool = False, listens: str = "", alt: str = "",
+        call: str = "", **handlers: Callable[..., Any],
     ) -> None:  # fmt: skip
-        super().__init__(window=window, draws=draws, listens=listens, alt=alt, call=call, layout={"display": "none"})
+        super().__init__(
+            window=window, draws=draws, animated=animated, listens=listens, alt=alt, call=call,
+            layout={"display": "none"},
+        )  # fmt: skip
         self.on = False
         self._handlers = handlers
         self.on_msg(self._on_message)

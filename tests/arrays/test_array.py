@@ -40,7 +40,7 @@ def program() -> Any:
     return mnb.compile(SAXPY)
 
 
-def made(*shape: int, dtype: str = "float32") -> tuple[mnb.Array, np.ndarray[Any, Any]]:
+def array_and_host(*shape: int, dtype: str = "float32") -> tuple[mnb.Array, np.ndarray[Any, Any]]:
     """Return an array and NumPy's with the same elements, each with its own memory."""
     host = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     return mnb.array(host), host
@@ -57,14 +57,14 @@ def made(*shape: int, dtype: str = "float32") -> tuple[mnb.Array, np.ndarray[Any
     ],
     ids=["matrix", "int64", "bool", "empty", "no axes", "long", "special"],
 )  # fmt: skip
-def test_it_prints_as_numpys(host: Any) -> None:
+def test_repr_matches_numpy(host: Any) -> None:
     x = mnb.array(host)
     assert repr(x) == repr(np.asarray(host))
     assert str(x) == str(np.asarray(host))
 
 
 def test_attributes_match_numpy() -> None:
-    x, host = made(2, 3, 4)
+    x, host = array_and_host(2, 3, 4)
     for name in ("shape", "strides", "dtype", "ndim", "size", "itemsize", "nbytes"):
         assert getattr(x, name) == getattr(host, name), name
     view, seen = x[:, ::-1, 1], host[:, ::-1, 1]
@@ -76,7 +76,7 @@ def test_attributes_match_numpy() -> None:
         _ = x.T
 
 
-def test_pythons_numbers_come_out_of_one_element() -> None:
+def test_one_element_converts_to_a_python_number() -> None:
     one = mnb.asarray(3)
     assert (int(one), float(one), bool(one), operator.index(one), complex(one)) == (3, 3.0, True, 3, 3 + 0j)
     assert [10, 20, 30, 40][one] == 40
@@ -90,8 +90,8 @@ def test_pythons_numbers_come_out_of_one_element() -> None:
         hash(one)
 
 
-def test_it_is_a_sequence() -> None:
-    x, host = made(3, 2)
+def test_array_is_a_sequence_of_its_rows() -> None:
+    x, host = array_and_host(3, 2)
     assert len(x) == 3
     assert [row.tolist() for row in x] == host.tolist()
     assert 5 in x
@@ -106,7 +106,7 @@ def test_it_is_a_sequence() -> None:
     [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda x: x.copy()],  # noqa: S301
 )
 @pytest.mark.parametrize("dtype", ["float32", "bool", "bfloat16"])
-def test_a_copy_has_memory_of_its_own(again: Any, dtype: str) -> None:
+def test_copy_has_its_own_memory(again: Any, dtype: str) -> None:
     x = mnb.ones((3, 4), dtype=dtype)
     y = again(x[:, ::2])
     x.fill(0)
@@ -115,7 +115,7 @@ def test_a_copy_has_memory_of_its_own(again: Any, dtype: str) -> None:
 
 
 def test_methods_match_numpy() -> None:
-    x, host = made(3, 4)
+    x, host = array_and_host(3, 4)
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("sum", (0,), {}), ("mean", (), {"axis": 1, "keepdims": True}), ("std", (), {"ddof": 1}), ("argmax", (1,), {}),
         ("cumsum", (1,), {}), ("reshape", (2, -1), {}), ("reshape", ((6, 2),), {}), ("transpose", (), {}),
@@ -144,12 +144,12 @@ def test_membership_matches_numpy() -> None:
         assert value not in x
 
 
-def test_its_bytes_are_its_elements() -> None:
+def test_bytes_of_an_array_are_its_elements() -> None:
     for host in (np.arange(3, dtype=np.uint16), np.asarray(5), np.arange(6, dtype=np.int8).reshape(2, 3).T):
         assert bytes(mnb.array(host)) == host.tobytes()
 
 
-def test_bytes_that_are_read_as_bool_are_true_where_they_are_not_zero() -> None:
+def test_nonzero_bytes_viewed_as_bool_are_true() -> None:
     for dtype in ("uint8", "int8"):
         x = mnb.asarray([2, 0, 1], dtype=dtype)
         seen = x.view("bool")
@@ -186,7 +186,7 @@ def test_numpy_and_the_array_see_the_same_memory() -> None:
 
 
 @pytest.mark.parametrize("make", [bytearray, memoryview, lambda b: __import__("array").array("B", b)])
-def test_any_buffer_is_taken(make: Any) -> None:
+def test_asarray_takes_any_buffer(make: Any) -> None:
     data = bytearray(b"\x01\x02\x03")
     x = mnb.asarray(make(data))
     assert x.dtype == np.uint8
@@ -194,7 +194,7 @@ def test_any_buffer_is_taken(make: Any) -> None:
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_a_copy_is_made_where_it_must_be_and_refused_where_it_must_not() -> None:
+def test_asarray_copies_only_where_needed_or_refuses() -> None:
     host = np.arange(6, dtype=np.float32)
     assert np.shares_memory(mnb.asarray(host, copy=False).numpy(), host)
     assert not np.shares_memory(mnb.array(host).numpy(), host)
@@ -242,7 +242,7 @@ def test_nested_sequences_of_arrays_are_taken() -> None:
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_dlpack_goes_both_ways() -> None:
+def test_dlpack_imports_and_exports() -> None:
     x = mnb.arange(6, dtype="float32").reshape(2, 3)
     host = np.from_dlpack(x.T)
     assert host.tolist() == x.T.tolist()
@@ -268,7 +268,7 @@ def test_pytorch_shares_memory() -> None:
     assert mnb.add(mnb.ones(4), t).tolist() == [3, 5, 7, 9]
 
 
-def test_what_numpy_cannot_take_is_a_buffer_error() -> None:
+def test_dtype_unknown_to_numpy_is_a_buffer_error() -> None:
     torch = pytest.importorskip("torch")
     t = torch.tensor([1.0, -2.5], dtype=torch.bfloat16)
     for take in (mnb.from_dlpack, mnb.asarray):
@@ -284,7 +284,7 @@ def test_a_range_is_read_as_a_list() -> None:
         mnb.asarray(range(300), dtype="uint8")
 
 
-def test_bfloat16_goes_to_numpy_and_back() -> None:
+def test_bfloat16_survives_numpy() -> None:
     host = np.array([1.0, 2.5, -3.0], ml_dtypes.bfloat16)
     x = mnb.array(host)
     assert x.dtype == mnb.bfloat16
@@ -367,7 +367,7 @@ def test_failed_allocation_is_reported_and_not_counted() -> None:
     assert mnb.memory_info().used == used
 
 
-def test_iterations_leave_memory_where_it_was() -> None:
+def test_iterations_do_not_grow_memory() -> None:
     """In a separate process, since other tests hold memory in this one."""
     code = """
 import metalnb as mnb, os
@@ -393,7 +393,7 @@ print(resident() - before, float(x[0]))
 # ---- The user's own kernels.
 
 
-def test_arrays_in_give_arrays_out(program: Any) -> None:
+def test_kernel_returns_arrays_for_array_inputs(program: Any) -> None:
     x, y = mnb.arange(5, dtype="float32"), mnb.ones(5)
     assert program.saxpy(x, y, a=2.0) is None
     assert y.tolist() == [1, 3, 5, 7, 9]
@@ -404,7 +404,7 @@ def test_arrays_in_give_arrays_out(program: Any) -> None:
     assert isinstance(program.scaled(np.ones(3, np.float32), a=1.0), np.ndarray)
 
 
-def test_arrays_and_numpys_mix(program: Any) -> None:
+def test_kernel_takes_arrays_and_numpy_arrays_together(program: Any) -> None:
     host = np.ones(5, np.float32)
     program.saxpy(mnb.arange(5, dtype="float32"), host, a=2.0)
     assert host.tolist() == [1, 3, 5, 7, 9]  # waited for, since NumPy may read at any moment

@@ -75,7 +75,7 @@ def test_the_standards_methods_are_there(name: str) -> None:
     assert getattr(mnb.Array, name) is not getattr(object, name, None)
 
 
-def test_the_namespace_tells_of_itself() -> None:
+def test_namespace_has_the_standards_version_and_info() -> None:
     x = mnb.ones(1)
     assert x.__array_namespace__() is mnb
     assert x.__array_namespace__(api_version="2024.12") is mnb
@@ -92,7 +92,7 @@ def test_the_namespace_tells_of_itself() -> None:
         info.dtypes(device="abacus")
 
 
-def test_constants() -> None:
+def test_constants_are_those_of_the_standard() -> None:
     assert (mnb.pi, mnb.e, mnb.inf) == (math.pi, math.e, math.inf)
     assert math.isnan(mnb.nan)
     assert mnb.newaxis is None
@@ -187,7 +187,7 @@ def test_sets_and_sorting() -> None:
     assert [a.tolist() for a in mnb.nonzero(x > 2)] == [[0, 4]]
 
 
-def test_devices() -> None:
+def test_to_device_keeps_the_device_and_refuses_unknown_ones() -> None:
     x = mnb.ones(2, device=mnb.__array_namespace_info__().default_device())
     assert x.to_device(x.device) is x
     with pytest.raises(mnb.EngineUnavailable, match="unknown engine 'abacus'"):

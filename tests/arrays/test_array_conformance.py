@@ -230,6 +230,32 @@ def test_a_ufunc_takes_where() -> None:
         np.add.reduce(x, where=mask)
 
 
+def test_only_unsupported_options_of_a_ufunc_are_named() -> None:
+    x = mnb.ones(3)
+    with pytest.raises(TypeError, match=r"^np\.add\.reduce: initial= is not supported for metalnb's arrays\."):
+        np.add.reduce(x, keepdims=True, initial=3)
+    with pytest.raises(TypeError, match=r"^np\.add: casting=, order= are not supported for metalnb's arrays\."):
+        np.add(x, x, casting="unsafe", order="F", dtype="float32")
+    assert np.add.reduce(x, keepdims=True, axis=0).tolist() == [3]
+
+
+def test_an_out_that_does_not_fit_is_named() -> None:
+    x = mnb.ones(3)
+    with pytest.raises(TypeError, match=r"^np\.add: argument 'out' has dtype float32 and shape \(2,\); the result has"):
+        np.add(x, x, out=mnb.ones(2))
+    with pytest.raises(TypeError, match=r"^np\.divmod: argument 'out\[1\]' has dtype int32 and shape \(3,\);"):
+        np.divmod(x, 2, out=(mnb.ones(3), mnb.ones(3, dtype="int32")))
+    with pytest.raises(TypeError, match=r"^np\.sum: argument 'out' has dtype float32 and shape \(3,\)"):
+        np.sum(x, out=mnb.ones(3))
+
+
+def test_a_function_without_an_op_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^np\.unwrap: metalnb has no op for it\. Pass x\.numpy\(\) for NumPy's own"):
+        np.unwrap(mnb.ones(3))
+    with pytest.raises(TypeError, match=r"^np\.spacing: metalnb has no op for it\."):
+        np.spacing(mnb.ones(3))
+
+
 def test_likes_take_a_shape() -> None:
     x = mnb.ones((2, 3), dtype="int16")
     for name in ("empty_like", "zeros_like", "ones_like"):

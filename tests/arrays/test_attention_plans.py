@@ -151,7 +151,7 @@ def test_scores_that_exp_would_overflow(gpu: Any, rng: np.random.Generator) -> N
         check((q, np.repeat(k, 16, 1), numbers(rng, (200, 8), dtype)))
 
 
-def test_which_kernel_suits_a_device(gpu: Any) -> None:
+def test_plan_selects_the_kernel_for_a_device(gpu: Any) -> None:
     device = device_of(named(gpu(MANY, CORES)).caps)
 
     def kernels(queries: int, keys: int, own: int, kind: str, share: int = 1) -> list[str]:

@@ -20,7 +20,7 @@ def pair() -> tuple[Any, Any]:
     return x, mnb.asarray(x, copy=True)
 
 
-def test_xarray(pair: Any) -> None:
+def test_xarray_keeps_our_arrays(pair: Any) -> None:
     """Our array stays inside through arithmetic, reductions that skip NaN, grouping and selection."""
     xr = pytest.importorskip("xarray", reason=MISSING)
     x, ours = pair

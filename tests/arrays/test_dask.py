@@ -44,7 +44,7 @@ def five(x: np.ndarray, mode: str = "edge") -> np.ndarray:
 
 
 @pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
-def test_each_block(ours: bool, rng: np.random.Generator) -> None:
+def test_map_blocks_calls_the_kernel_for_each_block(ours: bool, rng: np.random.Generator) -> None:
     x = rng.random((101, 67), np.float32)
     blocks = da.from_array(mnb.asarray(x) if ours else x, chunks=(40, 30), asarray=False)
     result = mnb.dask.map_blocks(mnb.compile(SCALE).scale, blocks, a=2.0)
@@ -82,7 +82,9 @@ def test_without_overlap_the_edges_are_wrong(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_a_tree_of_reductions(axis: int | tuple[int, ...] | None, keepdims: bool, rng: np.random.Generator) -> None:
+def test_reduction_by_a_tree_of_blocks(
+    axis: int | tuple[int, ...] | None, keepdims: bool, rng: np.random.Generator
+) -> None:
     x = rng.random((101, 67), np.float32)
     found = mnb.dask.reduce(mnb.sum, da.from_array(x, chunks=(10, 9)), axis, keepdims=keepdims)
     want = x.astype(np.float64).sum(axis, keepdims=keepdims)
@@ -118,7 +120,7 @@ def test_a_reduction_of_the_users_own(rng: np.random.Generator) -> None:
     assert float(mnb.dask.reduce(squares, blocks).compute()) != (x * x).sum(), "squares of squares"
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_map_blocks_calls_are_refused() -> None:
     x, both, scale = da.zeros(4, dtype=np.float32), mnb.compile(FLOOR).both, mnb.compile(SCALE).scale
     with pytest.raises(mnb.ArgumentError, match=r"a block has one output; left out: y, z"):
         mnb.dask.map_blocks(both, x)
@@ -130,7 +132,7 @@ def test_what_cannot_be_is_refused() -> None:
         mnb.dask.map_blocks(scale, x, x=x)
 
 
-def test_a_block_call_travels() -> None:
+def test_block_call_can_be_pickled() -> None:
     from metalnb.dask.block_call import BlockCall
 
     call = pickle.loads(pickle.dumps(BlockCall(mnb.compile(SCALE).scale, ("x",), {"a": 3.0}, {})))  # noqa: S301
@@ -143,7 +145,8 @@ def test_without_dask_the_message_says_what_to_install() -> None:
     assert 'mnb.dask needs Dask: pip install "metalnb[dask]"' in done.stderr
 
 
-@pytest.mark.long  # A cluster of processes: a quarter of a minute
+# A cluster takes a quarter of a minute to start; the tests above run the same blocks in threads.
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_result_is_correct_when_a_worker_dies(tmp_path: Path) -> None:
     """A local cluster of processes and an array on disk; one worker is killed when half the work is done."""

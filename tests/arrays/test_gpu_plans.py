@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from library.linear_algebra.matrix_products import assert_product, random_factor
 from oracle import laid
-from test_matmul import check, numbers
 
 import metalnb as mnb
 from metalnb.library_kernels.launching import gather as gathering
 from metalnb.library_kernels.planning.device import device_of
-from metalnb.library_kernels.planning.product_plan import Strided, plan_product
+from metalnb.library_kernels.planning.product_matrices import Strided
+from metalnb.library_kernels.planning.product_plan import plan_product
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 FEW, MANY = 1, 132  # processors: one, which any tile keeps busy, and an H100's 132
@@ -40,7 +41,7 @@ def test_fused_functions_of_several_elements_per_thread(gpu: Any, count: int, rn
     def both(x: Any, y: Any, scale: Any) -> Any:
         return x * y + scale, mnb.where(x > y, x, mnb.exp(-y * y))
 
-    a, b = numbers(rng, (count,), "float32"), numbers(rng, (count,), "float32")
+    a, b = random_factor(rng, (count,), "float32"), random_factor(rng, (count,), "float32")
     one, other = mnb.asarray(a), mnb.asarray(b)
     total, chosen = both(one, other, 0.5)
     assert np.array_equal(total, a * b + np.float32(0.5))
@@ -57,21 +58,21 @@ def test_products_by_tiles(gpu: Any, dtype: str, processors: int, rng: np.random
     gpu(processors)
     layouts = ("plain", "transposed", "stepped") if dtype == "float32" else ("plain",)
     for m, n, k in SHAPES:
-        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        a, b = random_factor(rng, (m, k), dtype), random_factor(rng, (k, n), dtype)
         for one, other in itertools.product(layouts, repeat=2):
-            check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
+            assert_product(mnb.matmul(laid(a, one), laid(b, other)), a, b)
 
 
 def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) -> None:
     gpu(FEW)
-    a, b = numbers(rng, (256, 48), "float32"), numbers(rng, (48, 256), "float32")
+    a, b = random_factor(rng, (256, 48), "float32"), random_factor(rng, (48, 256), "float32")
     along, across, any_ = "WIDE_ALONG", "WIDE_ACROSS", "ANY"
     for one, other, ways in (("plain", "plain", (along, across)), ("transposed", "transposed", (across, along)),
                              ("stepped", "reversed", (any_, any_))):  # fmt: skip
         x, y = laid(a, one), laid(b, other)
         assert kernels(x, y, "float32") == [" ".join(("tiles_float", *ways))]
         assert kernels(x, y, "float16") == [" ".join(("large_matrix_tiles_half", *ways))]
-        check(mnb.matmul(x, y), a, b)
+        assert_product(mnb.matmul(x, y), a, b)
 
 
 # Bfloat16 takes the path of float16; few processors use a subset of its plans.
@@ -84,12 +85,12 @@ def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random
     gpu(processors, copies=True)
     layouts = ("plain", "transposed") if (dtype, processors) == ("float16", FEW) else ("plain",)
     for m, n, k in ((24, 32, 8), (64, 128, 16), (72, 136, 40), (136, 128, 72), (72, 136, 600)):
-        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        a, b = random_factor(rng, (m, k), dtype), random_factor(rng, (k, n), dtype)
         for one, other in itertools.product(layouts, repeat=2):
             assert "pipes" in kernels(laid(a, one), laid(b, other), dtype)[0]
-            check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
-    a, b = numbers(rng, (3, 40, 80), dtype), numbers(rng, (3, 80, 24), dtype)
-    check(mnb.matmul(laid(a), laid(b)), a, b)
+            assert_product(mnb.matmul(laid(a, one), laid(b, other)), a, b)
+    a, b = random_factor(rng, (3, 40, 80), dtype), random_factor(rng, (3, 80, 24), dtype)
+    assert_product(mnb.matmul(laid(a), laid(b)), a, b)
 
 
 # Bfloat16 and the integers take the paths of float16; only many processors split K.
@@ -102,17 +103,17 @@ def test_few_rows_times_a_matrix(gpu: Any, dtype: str, processors: int, rng: np.
         pytest.importorskip("ml_dtypes")
     gpu(processors)
     for m, n, k in ((1, 33, 1), (1, 128, 3), (1, 260, 31), (1, 516, 300), (2, 132, 37), (5, 300, 129), (16, 97, 261)):
-        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        a, b = random_factor(rng, (m, k), dtype), random_factor(rng, (k, n), dtype)
         for layout in ("plain", "stepped", "reversed"):
-            check(mnb.matmul(laid(a, layout), laid(b)), a, b)
+            assert_product(mnb.matmul(laid(a, layout), laid(b)), a, b)
         if m == 1:
-            check(mnb.matmul(laid(b).T, laid(a[0])), b.T, a[0])
+            assert_product(mnb.matmul(laid(b).T, laid(a[0])), b.T, a[0])
     name = "uint32" if dtype == "int32" else dtype
     found = kernels(laid(a), laid(b), name)
     assert found[0].startswith("columns_")
     assert processors == FEW or found[1].startswith("add_parts")
-    a, b = numbers(rng, (3, 1, 40), dtype), numbers(rng, (3, 40, 64), dtype)
-    check(mnb.matmul(laid(a), laid(b)), a, b)
+    a, b = random_factor(rng, (3, 1, 40), dtype), random_factor(rng, (3, 40, 64), dtype)
+    assert_product(mnb.matmul(laid(a), laid(b)), a, b)
 
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are prefetched
@@ -123,11 +124,11 @@ def test_a_matrix_times_few_columns(gpu: Any, dtype: str, rng: np.random.Generat
         pytest.importorskip("ml_dtypes")
     gpu(MANY)
     for m, n, k in ((5, 1, 64), (9, 1, 132), (7, 2, 516), (40, 1, 1100), (33, 3, 2052), (6, 5, 4100)):
-        a, b = numbers(rng, (m, k), dtype), numbers(rng, (n, k), dtype)
+        a, b = random_factor(rng, (m, k), dtype), random_factor(rng, (n, k), dtype)
         assert kernels(laid(a), laid(b).T, dtype)[0].startswith("wide_dots")
-        check(mnb.matmul(laid(a), laid(b).T), a, b.T)
-        check(mnb.matmul(laid(b), laid(a).T), b, a.T)
-        check(mnb.matmul(laid(a)[1:, 3:], laid(b)[:, 3:].T), a[1:, 3:], b[:, 3:].T)
+        assert_product(mnb.matmul(laid(a), laid(b).T), a, b.T)
+        assert_product(mnb.matmul(laid(b), laid(a).T), b, a.T)
+        assert_product(mnb.matmul(laid(a)[1:, 3:], laid(b)[:, 3:].T), a[1:, 3:], b[:, 3:].T)
     assert not kernels(laid(a)[:, :-1], laid(b)[:, :-1].T, dtype)[0].startswith("wide")
 
 
@@ -149,9 +150,9 @@ def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator
         pytest.importorskip("ml_dtypes")
     gpu(FEW)
     for m, n, k in SHAPES[1:5]:
-        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
-        check(mnb.matmul(laid(a), laid(b)), a, b)
-        check(mnb.matmul(laid(a, "transposed"), laid(b, "stepped")), a, b)
+        a, b = random_factor(rng, (m, k), dtype), random_factor(rng, (k, n), dtype)
+        assert_product(mnb.matmul(laid(a), laid(b)), a, b)
+        assert_product(mnb.matmul(laid(a, "transposed"), laid(b, "stepped")), a, b)
 
 
 # One source for all dtypes; float16 is rounded once, after adding the parts.
@@ -159,12 +160,12 @@ def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     gpu(MANY)
-    a, b = numbers(rng, (50, 1100), dtype), numbers(rng, (1100, 70), dtype)
+    a, b = random_factor(rng, (50, 1100), dtype), random_factor(rng, (1100, 70), dtype)
     assert len(kernels(laid(a), laid(b), dtype if dtype != "int32" else "uint32")) == 2
-    check(mnb.matmul(laid(a), laid(b)), a, b)
+    assert_product(mnb.matmul(laid(a), laid(b)), a, b)
     for one, other in (((3, 20, 30), (3, 30, 40)), ((20, 30), (3, 30, 40)), ((2, 1, 20, 520), (2, 520, 24))):
-        a, b = numbers(rng, one, dtype), numbers(rng, other, dtype)
-        check(mnb.matmul(laid(a), laid(b, "transposed")), a, b)
+        a, b = random_factor(rng, one, dtype), random_factor(rng, other, dtype)
+        assert_product(mnb.matmul(laid(a), laid(b, "transposed")), a, b)
 
 
 def test_nan_stays_in_its_row_and_column(gpu: Any) -> None:
@@ -186,11 +187,11 @@ def test_half_is_rounded_once(gpu: Any) -> None:
 def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generator) -> None:
     gpu(FEW)
     for dtype in ("float32", "float16"):
-        whole = numbers(rng, (100, 101), dtype)
+        whole = random_factor(rng, (100, 101), dtype)
         x = laid(whole)
         for rows, columns in ((slice(1, 65), slice(1, 97)), (slice(64), slice(4, 100)), (slice(3, 90, 2), slice(90))):
             part = whole[rows, columns]
-            check(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
+            assert_product(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
 
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Read the same way
@@ -227,7 +228,7 @@ def test_variances_of_nan(gpu: Any) -> None:
 
 
 @pytest.mark.parametrize(("outer", "count"), [(1, 16_384), (1, 20_481), (3, 6_143), (9, 2_048)])
-def test_a_gpus_threads_take_several(
+def test_gpu_thread_gathers_several_elements(
     gpu: Any, monkeypatch: pytest.MonkeyPatch, outer: int, count: int, rng: np.random.Generator
 ) -> None:
     """Complete and partial blocks, and a block's first out-of-range index in any of its threads."""
@@ -274,7 +275,7 @@ def steps(shape: tuple[int, ...], gone: tuple[int, ...], a: mnb.Array) -> list[s
     return [f"{s.kernel} {s.outputs}" for s in plan or ()]
 
 
-def test_how_reductions_are_cut_for_a_gpu(gpu: Any) -> None:
+def test_plans_of_reductions_for_a_gpu(gpu: Any) -> None:
     gpu(MANY)
     a = mnb.zeros(1)
     for shape, gone, found in [
@@ -314,7 +315,7 @@ def test_reductions(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
                 assert np.array_equal(mnb.argmax(y, axis=axis or 0).read(), x.argmax(axis or 0)), (shape, axis)
 
 
-def test_variances_know_their_means(gpu: Any, rng: np.random.Generator) -> None:
+def test_variances_along_every_axis(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     for shape in ((70_001,), (300, 1500), (700, 33), (3, 500, 40)):
         x = rng.random(shape, np.float32)
@@ -345,7 +346,7 @@ def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> Non
                 assert np.array_equal(part.read(), order)
 
 
-def test_all_keys_alike_and_all_apart(gpu: Any, rng: np.random.Generator) -> None:
+def test_sorting_equal_keys_and_distinct_keys(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     rising = np.arange(9000, dtype=np.uint32)
     for x in (np.full(9000, 7, np.uint32), rng.permutation(rising), rising[::-1]):

@@ -42,9 +42,11 @@ def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return seen
 
 
-@pytest.mark.long(every=3)  # One source for all dtypes: a float and an integer
+@pytest.mark.long(every=3)  # One source for all dtypes; a float and an integer remain
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64", "bool"])
-def test_the_first_of_rows(gpu: Any, selections: list[Any], dtype: str, rng: np.random.Generator) -> None:
+def test_largest_and_smallest_elements_of_rows(
+    gpu: Any, selections: list[Any], dtype: str, rng: np.random.Generator
+) -> None:
     gpu(MANY)
     for shape, ks in (((5, 33), (1, 16)), ((3, 255), (1, 7)), ((2, 3, 1031), (10, 500)), ((8001,), (1, 1000))):
         x = drawn(rng, shape, dtype)

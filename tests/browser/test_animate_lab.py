@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser.lab_notebook import LabNotebook
 from lab import CELLS as ALL
 from lab import THEMES, new_notebook, opened, until
 from PIL import Image
-from test_widgets_lab import Notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 400  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/notebook/test_animate.py covers the frames.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CELLS = [
@@ -52,17 +53,19 @@ kernel void life(device const uchar* now, device uchar* next,
     "moving = mnb.animate(heat, start, alpha=0.2, steps=16)\nmoving",
     "mnb.animate(life, board, swap=('now', 'next'), rate=10, colors='gray')",
     "moving.frames",
+    "from metalnb.widgets.animate import animation\ngif, animation.gif = animation.gif, None",
+    "animation.gif = gif",
 ]
-SETUP, KERNELS, HEAT, LIFE, ASK = range(len(CELLS))
+SETUP, KERNELS, HEAT, LIFE, ASK, BREAK, REPAIR = range(len(CELLS))
 STEP = "Number((e.innerText.match(/step ([\\d,]+) ·/) ?? ['', '0'])[1].replaceAll(',', ''))"
 IMAGE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
 
 
 @pytest.fixture(scope="module")
-def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabNotebook]:
     """Open a notebook with two animations, the one of heat playing."""
     with opened(new_notebook(*CELLS), browser, tmp_path_factory.mktemp("animate"), SECONDS, height=1100) as page:
-        notebook = Notebook(page)
+        notebook = LabNotebook(page)
         for i in (SETUP, KERNELS, HEAT, LIFE):
             notebook.run(i)
         assert notebook.text(KERNELS) == ""
@@ -71,14 +74,14 @@ def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield notebook
 
 
-def test_512_by_512_with_16_steps_a_frame_plays_at_30_frames_a_second(notebook: Notebook) -> None:
+def test_512_by_512_with_16_steps_a_frame_plays_at_30_frames_a_second(notebook: LabNotebook) -> None:
     notebook.wait(HEAT, f"{STEP} > 16 * 60")
     said = notebook.wait(HEAT, "e.innerText.match(/([\\d.]+) frames per second · kernel ([^·]+) a step/)?.slice(1)")
     print(said)
     assert notebook.wait(HEAT, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Pause')")
 
 
-def test_it_is_paused_stepped_and_reset_by_keys_and_buttons(notebook: Notebook) -> None:
+def test_keys_and_buttons_pause_step_and_reset(notebook: LabNotebook) -> None:
     notebook.page.evaluate(f"{IMAGE.format(HEAT)}.focus()")
     notebook.key(" ")
     notebook.wait(HEAT, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Play')")
@@ -93,7 +96,7 @@ def test_it_is_paused_stepped_and_reset_by_keys_and_buttons(notebook: Notebook) 
     assert notebook.text(ASK).split() == ["[5]:", "0"]
 
 
-def test_the_pointer_draws_into_the_state(notebook: Notebook) -> None:
+def test_the_pointer_draws_into_the_state(notebook: LabNotebook) -> None:
     image = IMAGE.format(LIFE)
     notebook.wait(LIFE, "e.querySelector('.metalnb-picture[tabindex]')?.naturalWidth === 128")
     source = "e.querySelector('.metalnb-picture').src"
@@ -110,7 +113,18 @@ def test_the_pointer_draws_into_the_state(notebook: Notebook) -> None:
     notebook.page.wait(f"{pixel}.then(red => red === 255)")
 
 
-def test_gif_of_the_following_frames_is_saved(notebook: Notebook, tmp_path: Path) -> None:
+def test_after_a_recording_that_failed_the_button_works(notebook: LabNotebook) -> None:
+    """The test after this one records with the same button."""
+    label = "e.querySelector('[data-metalnb-record]').textContent"
+    before = notebook.wait(LIFE, label)
+    notebook.run(BREAK)
+    notebook.press(f"{ALL}[{LIFE}].node.querySelector('[data-metalnb-record]')")
+    notebook.wait(LIFE, "e.innerText.includes('object is not callable')")
+    notebook.wait(LIFE, f"{label} === {json.dumps(before)}")
+    notebook.run(REPAIR)
+
+
+def test_gif_of_the_following_frames_is_saved(notebook: LabNotebook, tmp_path: Path) -> None:
     notebook.page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     notebook.press(f"{ALL}[{LIFE}].node.querySelector('[data-metalnb-record]')")
     saved = tmp_path / "life.gif"
@@ -124,7 +138,7 @@ def test_gif_of_the_following_frames_is_saved(notebook: Notebook, tmp_path: Path
 
 @pytest.mark.parametrize("width", [1400, 800])
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_fits_its_page_in_both_themes(notebook: Notebook, theme: str, width: int) -> None:
+def test_animation_fits_its_page_in_both_themes(notebook: LabNotebook, theme: str, width: int) -> None:
     page = notebook.page
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(theme)

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser.lab_notebook import LabNotebook
 from lab import CELLS as ALL
 from lab import THEMES, new_notebook, opened
-from test_widgets_lab import Notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 400  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/notebook/test_display.py covers what a card contains.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 METAL = """\
@@ -39,15 +40,15 @@ BUTTON = "[...{}.node.querySelectorAll('.metalnb-acts button')].find(b => b.aria
 
 
 @pytest.fixture(scope="module")
-def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabNotebook]:
     with opened(new_notebook(*CELLS), browser, tmp_path_factory.mktemp("card"), SECONDS, height=1100) as page:
-        notebook = Notebook(page)
+        notebook = LabNotebook(page)
         for i in range(len(CELLS)):
             notebook.run(i)
         yield notebook
 
 
-def clicked(notebook: Notebook, label: str, i: int = KERNEL) -> str:
+def clicked(notebook: LabNotebook, label: str, i: int = KERNEL) -> str:
     """Click a card's button; return the source of the cell that appears below it, once it has run."""
     notebook.press(BUTTON.format(f"{ALL}[{i}]", label))
     below = f"{ALL}[{i + 1}].model"
@@ -56,12 +57,12 @@ def clicked(notebook: Notebook, label: str, i: int = KERNEL) -> str:
     return str(notebook.page.evaluate(f"{below}.sharedModel.getSource()"))
 
 
-def test_the_source_is_not_repeated_below_its_own_cell(notebook: Notebook) -> None:
+def test_the_source_is_not_repeated_below_its_own_cell(notebook: LabNotebook) -> None:
     assert "Metal source" not in notebook.text(KERNEL)
     assert "Metal source, 8 lines" in notebook.text(SHOWN)
 
 
-def test_the_folded_source_opens_and_is_highlighted(notebook: Notebook) -> None:
+def test_the_folded_source_opens_and_is_highlighted(notebook: LabNotebook) -> None:
     opened = notebook.page.evaluate(f"""(() => {{
       const details = {ALL}[{SHOWN}].node.querySelector('.metalnb details');
       if (details.open) return [];
@@ -76,7 +77,7 @@ def test_the_folded_source_opens_and_is_highlighted(notebook: Notebook) -> None:
 
 @pytest.mark.parametrize("width", [1400, 800])
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_buttons_are_there_in_both_themes(notebook: Notebook, theme: str, width: int) -> None:
+def test_the_buttons_are_there_in_both_themes(notebook: LabNotebook, theme: str, width: int) -> None:
     page = notebook.page
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(theme)
@@ -87,7 +88,7 @@ def test_the_buttons_are_there_in_both_themes(notebook: Notebook, theme: str, wi
     assert all(seen for _, seen in sizes)
 
 
-def test_copy_call_copies_the_latest_call(notebook: Notebook) -> None:
+def test_copy_call_copies_the_latest_call(notebook: LabNotebook) -> None:
     page = notebook.page
     page.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
     notebook.press(BUTTON.format(f"{ALL}[{KERNEL}]", "Copy call"))
@@ -105,7 +106,7 @@ def test_copy_call_copies_the_latest_call(notebook: Notebook) -> None:
         ("Step", "import metalnb as mnb\nmnb.trace(saxpy, x, other, a=3.0)", "y[i] = a * x[i] + y[i]"),
     ],
 )
-def test_a_button_puts_its_cell_below_and_runs_it(notebook: Notebook, label: str, cell: str, said: str) -> None:
+def test_a_button_puts_its_cell_below_and_runs_it(notebook: LabNotebook, label: str, cell: str, said: str) -> None:
     count = notebook.page.evaluate(f"{ALL}.length")
     assert clicked(notebook, label) == cell
     assert notebook.page.evaluate(f"{ALL}.length") == count + 1
@@ -118,7 +119,7 @@ def test_a_button_puts_its_cell_below_and_runs_it(notebook: Notebook, label: str
     notebook.page.evaluate("jupyterapp.commands.execute('notebook:delete-cell')")
 
 
-def test_the_card_of_a_check_steps_to_the_first_wrong_write(notebook: Notebook) -> None:
+def test_the_card_of_a_check_steps_to_the_first_wrong_write(notebook: LabNotebook) -> None:
     before = notebook.page.evaluate(f"{ALL}.length")
     card = f"{ALL}.findIndex(c => c.model.sharedModel.getSource() === {CELLS[CHECKED]!r})"
     at = int(notebook.page.evaluate(card))

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.still_pages import VSCODE, stills, vscode_page, vscode_script
+from browser.text_contrast import CONTRASTS_IN, LEAST_CONTRAST
 from lab import Page, chromium
-from still_pages import VSCODE, stills, vscode_page, vscode_script
-from test_look_lab import CONTRASTS, LEAST
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SECONDS = 240
 WIDTHS = (1400, 800)
 HOSTS = [*(f"vscode-{theme}" for theme in VSCODE), "lab-light", "lab-dark", "classic-light"]
 
+# A browser takes a minute to start and draw; tests/notebook/test_without_styles.py covers the still pages.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 # What is only for other pages, and so must not be seen on one with styles.
@@ -62,23 +63,23 @@ def exported(template: str, theme: str) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_it_fits_and_can_be_read(host: tuple[Page, str], width: int) -> None:
+def test_still_page_fits_and_is_readable(host: tuple[Page, str], width: int) -> None:
     page, name = host
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1200, deviceScaleFactor=1, mobile=False)
     tall = page.evaluate("document.documentElement.scrollHeight")
     page.screenshot(SCREENSHOTS / f"elsewhere-{name}-{width}.png", x=0, y=0, width=width, height=tall, scale=1)
     assert page.evaluate(f"{WIDE}.map(e => e.innerText.slice(0, 30))") == []
     assert page.evaluate(f"{HIDDEN}.map(e => e.className)") == []
-    found: list[Any] = page.evaluate(f"[...document.querySelectorAll('.metalnb')].flatMap({CONTRASTS})")
+    found: list[Any] = page.evaluate(f"[...document.querySelectorAll('.metalnb')].flatMap({CONTRASTS_IN})")
     assert len(found) > 500
-    faint = {text for text, ratio in found if ratio < LEAST}
-    if name.startswith("lab"):  # whose page has colors of its own for tokens
+    faint = {text for text, ratio in found if ratio < LEAST_CONTRAST}
+    if name.startswith("lab"):  # whose page has colours of its own for tokens
         tokens = "[...document.querySelectorAll('.metalnb :is(.c, .k, .m, .p)')]"
         faint -= set(page.evaluate(f"{tokens}.map(e => e.textContent)"))
     assert faint == set()
 
 
-def test_its_tables_look_alike_everywhere(host: tuple[Page, str]) -> None:
+def test_tables_look_alike_on_every_page(host: tuple[Page, str]) -> None:
     page, _ = host
     style = "(s => e => getComputedStyle(e)[s])"
     heads = page.evaluate(f"[...document.querySelectorAll('.mp th:not(.mp-source)')].map({style}('textAlign'))")

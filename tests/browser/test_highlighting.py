@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # s: the limit of every wait in this file
 
+# A browser takes a minute; the last tests here compare the built files with their sources.
 browser_test = [pytest.mark.browser, pytest.mark.long]
 
 METAL = """\
@@ -136,7 +137,7 @@ def test_python_cells_complete_and_explain_python(page: Page) -> None:
 
 @browses
 @pytest.mark.parametrize("name", THEMES)
-def test_it_looks_well_in_both_themes(page: Page, name: str) -> None:
+def test_cell_is_readable_in_both_themes(page: Page, name: str) -> None:
     page.dress(name)
     metal = Cell(page, 1)
     metal.put(METAL.replace("simd_sum(mass)", "simd_s"))

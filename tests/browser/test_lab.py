@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.text_contrast import CARD_CONTRASTS, LEAST_CONTRAST
 from lab import CODE, THEMES, Page, opened
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,30 +16,10 @@ NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/project/test_notebooks.py runs the first notebook.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"
-# The contrast of each text in a card with its background, lowest first (WCAG 2, 1.4.3).
-CONTRAST = """(() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
-  const over = (color, behind) => {
-    canvas.fillStyle = `rgb(${behind})`; canvas.fillRect(0, 0, 1, 1);
-    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const backdrop = e =>
-    over(getComputedStyle(e).backgroundColor, e.parentElement ? backdrop(e.parentElement) : [255, 255, 255]);
-  const light = rgb => rgb.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const found = [];
-  for (const e of document.querySelectorAll('.metalnb :is(code, td, th, summary, span, i)')) {
-    if (!e.checkVisibility() || !e.textContent.trim()) continue;
-    const behind = backdrop(e), text = over(getComputedStyle(e).color, behind);
-    const [a, b] = [light(text), light(behind)].sort((x, y) => y - x);
-    found.push([(a + 0.05) / (b + 0.05), e.className, e.textContent.slice(0, 40)]);
-  }
-  return found.sort((x, y) => x[0] - y[0]);
-})()"""
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +76,9 @@ def test_the_compile_error_is_shown_with_its_caret(page: Page) -> None:
 @pytest.mark.parametrize("name", THEMES)
 def test_a_card_is_readable_in_both_themes(page: Page, name: str) -> None:
     page.dress(name)
-    worst: list[Any] = page.evaluate(CONTRAST)
+    worst: list[Any] = page.evaluate(CARD_CONTRASTS)
     assert len(worst) > 50
-    assert worst[0][0] >= 4.5, worst[:5]
+    assert worst[0][0] >= LEAST_CONTRAST, worst[:5]
     for label, marker in {"card": "saxpy(", "picture": "imshow"}.items():
         page.evaluate(f"{CODE}.find(w => w.model.sharedModel.source.includes('{marker}')).node.scrollIntoView()")
         page.screenshot(SCREENSHOTS / f"{label}-{name}.png")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser.text_contrast import CONTRASTS_IN, LEAST_CONTRAST
 from lab import CELLS as ALL
 from lab import THEMES, Cell, Page, new_notebook, opened
 
@@ -19,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 240  # s: the limit of every wait in this file
 WIDTHS = (1400, 800)
-LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3: text of this size on its background
 
+# A browser takes a minute to start and draw; tests/notebook/test_display.py covers what is shown.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CELLS = [
@@ -73,33 +74,6 @@ for group in ((32, 8), (16, 16), (8, 32)):
 ) = range(len(CELLS))  # fmt: skip
 
 OUTPUT = f"(i => {ALL}[i].node.querySelector('.jp-Cell-outputArea'))"
-# The contrast of each run of text within an element: colors weighted as in WCAG, over everything painted behind it.
-CONTRASTS = """(root => {
-  const rgba = text => {  // rgb(…), or what color-mix() makes: color(srgb …), from 0 to 1
-    const n = text.match(/[\\d.e-]+(?![a-z(])/g).map(Number), most = text.startsWith('color(') ? 255 : 1;
-    return [most * n[0], most * n[1], most * n[2], n.length > 3 ? n[3] : 1];
-  };
-  const over = (top, below) => top.slice(0, 3).map((v, i) => v * top[3] + below[i] * (1 - top[3]));
-  const light = color => {
-    const [r, g, b] = color.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = element => {
-    const layers = [];
-    for (let e = element; e; e = e.parentElement) layers.unshift(rgba(getComputedStyle(e).backgroundColor));
-    return layers.reduce((below, top) => over(top, below), [255, 255, 255]);
-  };
-  const found = [];
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    if (!node.data.trim()) continue;
-    const back = behind(node.parentElement);
-    const ink = over(rgba(getComputedStyle(node.parentElement).color), back);
-    const [a, b] = [light(ink), light(back)].sort((x, y) => y - x);
-    found.push([node.data, (a + 0.05) / (b + 0.05)]);
-  }
-  return found;
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +108,7 @@ def test_everything_is_readable_and_scrolls_in_its_frame(page: Page, theme: str,
                                          return [r.x, r.y, r.width, r.height]; }})({ALL}[{i}].node)""")
         x, y, w, h = box
         page.screenshot(SCREENSHOTS / name, x=x, y=y, width=w, height=max(1, min(h, 1200)), scale=1)
-        faint += [(i, text, ratio) for text, ratio in page.evaluate(f"{CONTRASTS}({OUTPUT}({i}))") if i == WRONG and ratio < LEAST]
+        faint += [(i, text, ratio) for text, ratio in page.evaluate(f"{CONTRASTS_IN}({OUTPUT}({i}))") if i == WRONG and ratio < LEAST_CONTRAST]
         wide = f"""(o => [...o.querySelectorAll('.metalnb, .metalnb-live')].filter(
                      e => e.getBoundingClientRect().right > o.getBoundingClientRect().right + 1).length)({OUTPUT}({i}))"""
         assert page.evaluate(wide) == 0, (i, "reaches out of its output")

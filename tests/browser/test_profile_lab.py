@@ -17,6 +17,7 @@ import metalnb as mnb
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SECONDS = 240  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/measuring/profiling covers what a profile shows.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 TILE = """#include <metal_stdlib>
@@ -103,7 +104,7 @@ def test_a_finding_opens_its_access_by_keyboard(browser: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("template", "theme"), [("lab", "light"), ("lab", "dark"), ("classic", "light")])
-def test_exported_by_nbconvert(browser: str, tmp_path: Path, template: str, theme: str) -> None:
+def test_profile_is_shown_after_nbconvert(browser: str, tmp_path: Path, template: str, theme: str) -> None:
     nbconvert = pytest.importorskip("nbconvert")
     nbformat = pytest.importorskip("nbformat")
     found = mnb.profile(mnb.compile(TILE).turned, np.zeros((32, 32), np.float32), threadgroup=(32, 32))
@@ -138,7 +139,7 @@ def lab(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_in_jupyterlab(lab: Page, theme: str) -> None:
+def test_profile_is_shown_in_jupyterlab(lab: Page, theme: str) -> None:
     lab.dress(theme)
     card = Card(lab, f"{CELLS}[2].node.querySelector('.mp')")
     if theme == "light":

@@ -15,6 +15,7 @@ import metalnb as mnb
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 
+# A browser takes a minute to start and draw; tests/checking/test_trace.py covers the recorded steps.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 SOURCE = """
@@ -99,7 +100,7 @@ def test_keys_walk_through_the_rows_and_along_them(page: Page) -> None:
     assert [key(page, k) for k in (".", "ArrowDown", "ArrowDown", ",", "ArrowUp")] == [1, 9, 17, 16, 8]
 
 
-def test_it_opens_at_the_write_that_was_asked_for_and_a_key_leads_back(image: Page) -> None:
+def test_stepper_opens_at_the_requested_write_and_a_key_returns_to_it(image: Page) -> None:
     state = "(d => [+d.tick, +d.thread])(document.querySelector('[data-ready]').dataset)"
     line = "document.querySelector('.mt-here').dataset.line"
     opened = image.evaluate(state)

@@ -9,17 +9,18 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from browser.lab_notebook import LabNotebook
 from lab import CELLS as ALL
-from lab import PANEL, THEMES, Page, new_notebook, opened, until
+from lab import THEMES, new_notebook, opened, until
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 400  # s: the limit of every wait in this file
 
+# A browser takes a minute to start and draw; tests/notebook/test_widgets.py covers the Python side.
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CELLS = [
@@ -74,96 +75,18 @@ mnb.explore(rings, center=(0.0, 0.0), height=2.0, width=0.5, grid=(300, 200),
 SETUP, KERNELS, BOARD, WATCH, LOOP, TUNE, EXPLORE, WINDOW = range(len(CELLS))
 
 
-class Notebook:
-    """The notebook on the page."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-
-    def run(self, i: int, *, wait: bool = True) -> None:
-        """Run a cell, or run it again."""
-        self.page.evaluate(f"({PANEL}.content.activeCellIndex = {i}, {PANEL}.content.mode = 'command')")
-        count = f"{ALL}[{i}].model.executionCount"
-        before = json.dumps(self.page.evaluate(count))
-        self.page.evaluate("void jupyterapp.commands.execute('notebook:run-cell')")
-        done = f"{count} && {count} !== {before} && {ALL}[{i}].model.executionState === 'idle'"
-        self.page.wait(done if wait else f"{ALL}[{i}].model.executionState !== 'idle' || {done}")
-
-    def text(self, i: int) -> str:
-        """Return the text of a cell's output."""
-        return str(self.page.evaluate(f"{ALL}[{i}].node.querySelector('.jp-Cell-outputArea')?.innerText ?? ''"))
-
-    def wait(self, i: int, condition: str) -> Any:
-        """Wait until an expression of the output's element ``e`` is true."""
-        found = f"{ALL}[{i}].node.querySelector('.jp-Cell-outputArea')"
-        return self.page.wait(f"(e => e && ({condition}))({found})")
-
-    def settled(self, i: int, value: str) -> Any:
-        """Return a value of the output once it has stayed the same for a second."""
-        before = None
-        while before != (found := self.wait(i, value)):
-            before = found
-            time.sleep(1)
-        return found
-
-    def click(self, i: int, label: str) -> None:
-        """Click a button with the mouse."""
-        buttons = f"[...{ALL}[{i}].node.querySelectorAll('button.jupyter-button')]"
-        self.press(f"{buttons}.find(b => b.innerText.trim() === {json.dumps(label)})")
-
-    def press(self, element: str, move: float = 0.0, down: float = 0.0) -> None:
-        """Press the mouse on an element, and drag right and down before releasing."""
-        box = self.page.evaluate(f"""(e => {{
-          e.scrollIntoView({{block: 'center'}});
-          const r = e.getBoundingClientRect();
-          return [r.x + r.width / 2, r.y + r.height / 2];
-        }})({element})""")
-        x, y = box
-        mouse = lambda kind, part: self.page.call(  # noqa: E731
-            "Input.dispatchMouseEvent", type=kind, x=x + part * move, y=y + part * down, button="left", buttons=1,
-            clickCount=1,
-        )  # fmt: skip
-        mouse("mousePressed", 0)
-        for step in range(1, 6 if move or down else 0):
-            mouse("mouseMoved", step / 5)
-        mouse("mouseReleased", 1)
-
-    def over(self, element: str) -> None:
-        """Move the mouse onto an element."""
-        x, y = self.page.evaluate(f"""(e => {{
-          e.scrollIntoView({{block: 'center'}});
-          const r = e.getBoundingClientRect();
-          return [r.x + r.width / 2, r.y + r.height / 2];
-        }})({element})""")
-        self.page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-
-    def away(self) -> None:
-        """Move the mouse and the keyboard focus off every widget."""
-        self.page.evaluate("document.activeElement.blur()")
-        self.page.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
-
-    def key(self, key: str, modifiers: int = 0) -> None:
-        """Press a key in the focused element."""
-        for kind in ("rawKeyDown", "keyUp"):
-            self.page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, modifiers=modifiers)
-
-    def still(self, i: int, kind: str = "text/html") -> str:
-        """Return the picture that a saved notebook keeps."""
-        return str(self.page.evaluate(f"{ALL}[{i}].model.outputs.get(0).toJSON().data['{kind}']"))
-
-
 @pytest.fixture(scope="module")
-def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
+def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabNotebook]:
     """Open a notebook whose Jupyter kernel is ready and whose Metal kernels are compiled."""
     with opened(new_notebook(*CELLS), browser, tmp_path_factory.mktemp("widgets"), SECONDS, height=1100) as page:
-        notebook = Notebook(page)
+        notebook = LabNotebook(page)
         notebook.run(SETUP)
         notebook.run(KERNELS)
         assert notebook.text(KERNELS) == ""
         yield notebook
 
 
-def test_a_slider_of_the_dashboard_moved_by_the_mouse_changes_the_figures(notebook: Notebook) -> None:
+def test_a_slider_of_the_dashboard_moved_by_the_mouse_changes_the_figures(notebook: LabNotebook) -> None:
     notebook.run(BOARD)
     notebook.wait(BOARD, "e.querySelectorAll('.noUi-handle').length === 3")
     assert "1 run" in notebook.text(BOARD)
@@ -186,14 +109,14 @@ STOPS = """(node => [...node.querySelectorAll('button, a[href], input, select, s
     .find(name => name?.trim()) ?? e.outerHTML))"""
 
 
-def test_every_control_has_a_name(notebook: Notebook) -> None:
+def test_every_control_has_a_name(notebook: LabNotebook) -> None:
     stops = notebook.page.evaluate(f"{STOPS}({ALL}[{BOARD}].node.querySelector('.jp-Cell-outputArea'))")
     assert [name for name in stops if "<" in name] == []
     named = {name.strip() for name in stops}
     assert {"size", "threadgroup", "a", "play", "play or pause", "stop", "Run", "copy the call"} <= named
 
 
-def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
+def test_the_monitor_fills_while_a_cell_runs(notebook: LabNotebook) -> None:
     notebook.run(WATCH)
     notebook.wait(WATCH, "e.innerText.includes('nothing yet')")
     notebook.run(LOOP, wait=False)
@@ -222,7 +145,7 @@ def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
     notebook.wait(WATCH, "e.innerText.includes('stopped')")
 
 
-def test_tuner_progress_bar_and_stop_button(notebook: Notebook) -> None:
+def test_tuner_progress_bar_and_stop_button(notebook: LabNotebook) -> None:
     notebook.run(TUNE)
     bar = "e.querySelector('.progress-bar')?.style.width"
     first = notebook.wait(TUNE, f"parseFloat({bar}) > 0 && {bar}")
@@ -239,7 +162,7 @@ def test_tuner_progress_bar_and_stop_button(notebook: Notebook) -> None:
     assert best == 1 or (best == 0 and "no configuration is faster" in notebook.text(TUNE))
 
 
-def test_a_picture_follows_its_slider(notebook: Notebook) -> None:
+def test_a_picture_follows_its_slider(notebook: LabNotebook) -> None:
     notebook.run(EXPLORE)
     source = "e.querySelector('.widget-image')?.src"
     before = notebook.wait(EXPLORE, f"e.querySelector('.widget-image')?.naturalWidth && {source}")
@@ -254,7 +177,7 @@ HANDLE = f"{ALL}[{{}}].node.querySelectorAll('.metalnb-knob .noUi-handle')[0]"
 PICTURE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
 
 
-def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(notebook: Notebook) -> None:
+def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(notebook: LabNotebook) -> None:
     """And a screen reader names the scalar."""
     notebook.wait(EXPLORE, "e.querySelectorAll('.noUi-handle[aria-label]').length === 2")
     labels = notebook.wait(EXPLORE, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel)")
@@ -271,7 +194,7 @@ def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(note
     notebook.wait(EXPLORE, f"Math.abs({value} - {before} + {reach / 1000}) < 0.0006")
 
 
-def test_a_picture_is_magnified_and_moved_by_hand(notebook: Notebook) -> None:
+def test_a_picture_is_magnified_and_moved_by_hand(notebook: LabNotebook) -> None:
     image = PICTURE.format(EXPLORE)
     notebook.press(image)
     notebook.key("+")
@@ -286,7 +209,7 @@ def test_a_picture_is_magnified_and_moved_by_hand(notebook: Notebook) -> None:
     notebook.wait(EXPLORE, f"{style}.includes('scale(1)')")
 
 
-def test_a_slider_plays(notebook: Notebook) -> None:
+def test_a_slider_plays(notebook: LabNotebook) -> None:
     play = f"{ALL}[{EXPLORE}].node.querySelectorAll('.jupyter-widget-play button, .widget-play button')[0]"
     before = notebook.wait(EXPLORE, COPIED)
     notebook.press(play)
@@ -295,7 +218,7 @@ def test_a_slider_plays(notebook: Notebook) -> None:
     notebook.press(play)
 
 
-def test_a_call_is_copied_and_a_picture_saved(notebook: Notebook, tmp_path: Path) -> None:
+def test_a_call_is_copied_and_a_picture_saved(notebook: LabNotebook, tmp_path: Path) -> None:
     page = notebook.page
     page.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
     page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
@@ -310,7 +233,7 @@ def test_a_call_is_copied_and_a_picture_saved(notebook: Notebook, tmp_path: Path
         assert picture.size == (384, 384)
 
 
-def test_dragging_pans_and_the_wheel_zooms(notebook: Notebook) -> None:
+def test_dragging_pans_and_the_wheel_zooms(notebook: LabNotebook) -> None:
     notebook.run(WINDOW)
     notebook.wait(WINDOW, "e.querySelector('.metalnb-picture[tabindex]')?.naturalWidth")
     assert notebook.wait(WINDOW, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel).join()") == "width"
@@ -329,7 +252,7 @@ def test_dragging_pans_and_the_wheel_zooms(notebook: Notebook) -> None:
     notebook.wait(WINDOW, f"({place}).join() === '0,0,2'")
 
 
-def test_a_configuration_is_read_by_pointing_and_applied_by_clicking(notebook: Notebook) -> None:
+def test_a_configuration_is_read_by_pointing_and_applied_by_clicking(notebook: LabNotebook) -> None:
     cells = f"[...{ALL}[{TUNE}].node.querySelectorAll('[data-metalnb-at]')]"
     cell = f"{cells}.find(c => !c.classList.contains('metalnb-best'))"
     title = notebook.page.evaluate(f"{cell}.title")
@@ -341,7 +264,7 @@ def test_a_configuration_is_read_by_pointing_and_applied_by_clicking(notebook: N
     notebook.wait(TUNE, f"e.innerText.includes({json.dumps(f'blur now uses threadgroup {group} by default')})")
 
 
-def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: Notebook) -> None:
+def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: LabNotebook) -> None:
     notebook.run(BOARD)
     notebook.wait(BOARD, "e.querySelectorAll('.noUi-handle[aria-label]').length === 3")
     assert "threadgroup 256" in notebook.still(BOARD)
@@ -359,7 +282,7 @@ def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: Notebook
 
 @pytest.mark.parametrize("width", [1400, 800])
 @pytest.mark.parametrize("name", THEMES)
-def test_the_widgets_in_both_themes_wide_and_narrow(notebook: Notebook, name: str, width: int) -> None:
+def test_the_widgets_in_both_themes_wide_and_narrow(notebook: LabNotebook, name: str, width: int) -> None:
     page = notebook.page
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(name)

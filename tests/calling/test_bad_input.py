@@ -587,7 +587,7 @@ def test_every_case_has_its_text() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_raises_its_message_before_the_kernel_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, text = TEXTS[name]
 
     def launch(*_: Any) -> None:

@@ -68,7 +68,7 @@ def test_headers_are_precompiled_once_for_checked_and_unchecked_cells_and_for_di
     assert len([*(folder / "headers").rglob("*.pch")]) == 2
 
 
-def test_kept_result_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_result_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cell(7, tmp_path))
 
     def refuse(*_: object, **__: object) -> None:
@@ -173,7 +173,7 @@ def test_the_kept_library_shows_only_in_a_cell_that_asks_for_it(folder: Path, tm
 
 @pytest.mark.long(every=2)  # Each starts a process that compiles everything, and both raise an OSError
 @pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/no/cache"])
-def test_without_a_cache_all_still_works(place: str, tmp_path: Path) -> None:
+def test_cells_compile_without_a_usable_cache_folder(place: str, tmp_path: Path) -> None:
     if not Path(place).parent.parent.exists():
         pytest.skip("no such place here")
     code = f"import metalnb as mnb\nprint(mnb.compile({cell(7, tmp_path)!r}, engine='cpu').k(grid=2).tolist())"
@@ -194,7 +194,7 @@ def test_a_cache_that_can_be_read_only(folder: Path, tmp_path: Path, monkeypatch
     assert run(cell(2, tmp_path)) == [2, 2]
 
 
-def test_no_change_ever_runs_stale_code(folder: Path, tmp_path: Path) -> None:
+def test_changed_source_never_runs_stale_code(folder: Path, tmp_path: Path) -> None:
     text = f"""// {tmp_path}
 #include "value.h"
 constant int n [[function_constant(0)]];

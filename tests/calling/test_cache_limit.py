@@ -77,12 +77,12 @@ def test_only_files_of_the_cache_count(folder: Path) -> None:
     large.parent.mkdir(parents=True)
     large.write_bytes(bytes(300_000))
     store.put(key(0), "signatures", bytes(1000))
-    with store.scratch() as made:
+    with store.scratch() as scratch:
         for n, suffix in ((1, ".pch"), (2, ".dll")):
             path = store.path(key(n), "headers", suffix)
             store.prepare(path)
-            (made / "out").write_bytes(bytes(45_000))
-            store.take(made / "out", path)
+            (scratch / "out").write_bytes(bytes(45_000))
+            store.take(scratch / "out", path)
             aged(path, (3 - n) * DAY)
     assert store.usage() == {"headers": cache.Usage(2, 90_000), "signatures": cache.Usage(1, 1016)}
     store.put(key(3), "text", bytes(9000))
@@ -92,7 +92,7 @@ def test_only_files_of_the_cache_count(folder: Path) -> None:
     assert large.stat().st_size == 300_000
 
 
-def test_the_limit_holds_after_many_entries_and_few_scans(folder: Path, scans: list[Path]) -> None:
+def test_limit_holds_after_many_entries_and_few_scans(folder: Path, scans: list[Path]) -> None:
     draw = random.Random(34)
     for n in range(300):
         store = cache.Store(folder)  # in a separate process
@@ -105,10 +105,10 @@ def test_the_limit_holds_after_many_entries_and_few_scans(folder: Path, scans: l
 def test_failed_removal_is_not_retried_each_time(
     folder: Path, scans: list[Path], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    def loaded(*_: object, **__: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "in use")
 
-    monkeypatch.setattr(Path, "unlink", loaded)
+    monkeypatch.setattr(Path, "unlink", refuse)
     store = cache.Store(folder)
     for n in range(300):
         store.put(key(n), "text", bytes(1000))
@@ -139,7 +139,7 @@ def test_concurrent_writes_and_removals_are_safe(folder: Path) -> None:
     assert not list(folder.rglob(".*"))
 
 
-def test_using_an_entry_is_noted_but_not_at_each_use(folder: Path) -> None:
+def test_entry_used_again_within_a_minute_keeps_its_time(folder: Path) -> None:
     store = cache.Store(folder)
     store.put(key(0), "text", b"kept")
     path = store.path(key(0), "text")
@@ -147,13 +147,13 @@ def test_using_an_entry_is_noted_but_not_at_each_use(folder: Path) -> None:
     before = path.stat().st_mtime_ns
     assert store.get(key(0), "text") == b"kept"
     assert path.stat().st_mtime_ns == before
-    for away in (DAY, -DAY):  # as after the clock was set back
-        aged(path, away)
+    for age in (DAY, -DAY):  # as after the clock was set back
+        aged(path, age)
         assert store.get(key(0), "text") == b"kept"
         assert abs(path.stat().st_mtime - time.time()) < 60
 
 
-def test_precompiled_headers_are_used_by_what_is_compiled_with_them(
+def test_compiling_with_precompiled_headers_renews_their_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("METALNB_CACHE_SIZE", "1G")
@@ -166,21 +166,21 @@ def test_precompiled_headers_are_used_by_what_is_compiled_with_them(
     assert [path for path in headers if path.stat().st_mtime < time.time() - 600] == []
 
 
-def test_headers_that_are_removed_while_a_compiler_is_about_to_read_them(
+def test_cell_compiles_after_its_precompiled_headers_were_removed(
     folder: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("METALNB_CACHE_SIZE", "1G")
     removed = []
 
     def vanishing(make: Any) -> Any:
-        def made(*arguments: Any, **named: Any) -> Path | None:
+        def make_and_remove(*arguments: Any, **named: Any) -> Path | None:
             path: Path | None = make(*arguments, **named)
             assert path is not None
             path.unlink()
             removed.append(path.parent.parent.name)
             return path
 
-        return made
+        return make_and_remove
 
     monkeypatch.setattr(parse, "precompiled_header", vanishing(parse.precompiled_header))
     monkeypatch.setattr(driver, "_precompile_headers", vanishing(driver._precompile_headers))
@@ -188,13 +188,13 @@ def test_headers_that_are_removed_while_a_compiler_is_about_to_read_them(
     assert set(removed) == {"headers", "library"}
 
 
-def test_a_cache_smaller_than_what_one_cell_needs_is_no_error(folder: Path) -> None:
+def test_cell_compiles_with_a_cache_smaller_than_it_needs(folder: Path) -> None:
     assert compiled("a") == [7]
     assert compiled("b") == [7]
     assert size(folder) <= 100_000
 
 
-def test_a_folder_that_can_only_be_read_stays_silent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_folder_raises_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = cache.Store(folder)
     store.put(key(0), "text", b"kept")
     aged(store.path(key(0), "text"), DAY)
@@ -211,14 +211,14 @@ def test_a_folder_that_can_only_be_read_stays_silent(folder: Path, monkeypatch: 
     assert not (folder / "written").exists()
 
 
-def test_a_count_that_cannot_be_written_is_no_error(folder: Path) -> None:
+def test_entries_are_kept_where_their_count_cannot_be_written(folder: Path) -> None:
     (folder / "written").mkdir(parents=True, mode=0o700)
     store = cache.Store(folder)
     store.put(key(0), "text", b"kept")
     assert store.get(key(0), "text") == b"kept"
-    with store.scratch() as made:
-        (made / "out").write_bytes(b"kept")
-        store.take(made / "out", store.path(key(0), "text", ".pch"))
+    with store.scratch() as scratch:
+        (scratch / "out").write_bytes(b"kept")
+        store.take(scratch / "out", store.path(key(0), "text", ".pch"))
     assert store.has(store.path(key(0), "text", ".pch"))
 
 
@@ -238,13 +238,13 @@ def test_damaged_count_is_recomputed(damage: bytes, folder: Path) -> None:
     [("", 10**9), (" ", 10**9), ("0", None), ("0G", None), ("4096", 4096), ("500M", 5 * 10**8), ("2g", 2 * 10**9),
      ("1.5 GB", 15 * 10**8), ("64kB", 64_000), ("1T", 10**12)],
 )  # fmt: skip
-def test_a_size_is_bytes_or_has_a_unit(value: str, limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_is_bytes_or_has_a_unit(value: str, limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_CACHE_SIZE", value)
     assert cache_limit.size_limit() == limit
 
 
 @pytest.mark.parametrize("value", ["much", "-1", "1e9", "2GiB", "nan", "inf", "1 2", "9" * 400, "G", "٣"])
-def test_what_is_no_size_is_said_once_and_a_gigabyte_holds(
+def test_invalid_size_warns_once_and_falls_back_to_1_gb(
     value: str, folder: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("METALNB_CACHE_SIZE", value)

@@ -483,7 +483,7 @@ def test_repr_of_a_program() -> None:
     assert "metalnb_thread" in program.lowered_text("saxpy")
 
 
-def test_a_call_made_ready_runs_again_and_again(saxpy: mnb.Kernel) -> None:
+def test_prepared_call_runs_repeatedly(saxpy: mnb.Kernel) -> None:
     a, out = x.copy(), np.zeros(3, f4)
     ready = saxpy.prepare(a, y, out, 2)
     assert (ready.grid, ready.threadgroup, ready.outputs) == ((3, 1, 1), (3, 1, 1), [])
@@ -621,7 +621,7 @@ def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatc
     assert ready.binary is kernel.binary
 
 
-def test_a_call_with_a_grid_is_known_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_call_with_another_grid_uses_that_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second call with the same grid is not checked again; one with another grid or another type of grid is."""
     kernel = mnb.compile("kernel void k(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }").k
     x = np.zeros(8, np.uint32)

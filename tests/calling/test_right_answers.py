@@ -27,7 +27,8 @@ def run(body: str, out: np.ndarray, math: mnb.program.Math, group: int, *arrays:
 CUTS = [f"c % {n}" for n in (4, 8, 16, 32, 64)] + [f"c & {n}" for n in (3, 7, 15, 31, 63)]
 
 
-@pytest.mark.long(every=3)  # Likewise
+# 3 divides none of the counts, so each bound, each threadgroup and each math mode remains.
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("cut", CUTS)
 def test_inner_loops_of_a_power_of_two(cut: str, group: int, math: mnb.program.Math) -> None:
@@ -65,7 +66,7 @@ COMPLEMENTS = {
 }  # fmt: skip
 
 
-@pytest.mark.long(every=3)  # Likewise
+@pytest.mark.long(every=3)  # As above: each expression, each dtype and each threadgroup remains
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("text", COMPLEMENTS)
@@ -81,7 +82,7 @@ def test_a_value_and_its_complement(
     np.testing.assert_array_equal(y, COMPLEMENTS[text](x).astype(kind))
 
 
-@pytest.mark.long(every=3)  # Likewise
+@pytest.mark.long(every=3)  # As above: each expression, each dtype and each threadgroup remains
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("other", ["min", "max"])
@@ -232,7 +233,8 @@ COUNTERS = {
 }
 
 
-@pytest.mark.long(every=3)  # Sizes and dtypes alternate
+# 3 divides none of the counts, so each counter, each order and each threadgroup remains.
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("group", [1, 8, 32, 64, 256])
 @pytest.mark.parametrize("meets", ["before", "after"])
 @pytest.mark.parametrize("way", COUNTERS)

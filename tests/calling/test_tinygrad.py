@@ -22,7 +22,7 @@ def device() -> Iterator[MetalDevice]:
         yield opened()
 
 
-def given(value: Any) -> Tensor:
+def on_device(value: Any) -> Tensor:
     """Return an array on the device; tinygrad accepts NumPy's bfloat16 only as bits."""
     if value.dtype.name == "bfloat16":
         return Tensor(value.view(np.uint16), device=NAME).realize().bitcast(dtypes.bfloat16)
@@ -33,7 +33,7 @@ def run(row: Row, engine: str, device: MetalDevice) -> list[str]:
     """Run an op and compare it with its oracle; return the kernels' sources."""
     device.engine = engine
     device.ran.clear()
-    got = row.op(*map(given, row.inputs)).numpy()
+    got = row.op(*map(on_device, row.inputs)).numpy()
     wide = [x if x.dtype.kind in "iub" else x.astype(np.float64) for x in row.inputs]
     Check(got, np.asarray(row.oracle(*wide)), row.roundings, row.scale and row.scale(*wide), row.epsilon).verify()
     return list(device.ran)

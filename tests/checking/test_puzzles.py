@@ -253,7 +253,7 @@ def test_starter_compiles_but_fails(name: str) -> None:
 
 @pytest.mark.long(every=3)  # Each puzzle has several, so most puzzles are still covered
 @pytest.mark.parametrize(("name", "old", "new", "told"), CASES)
-def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
+def test_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
     kernel = solved(name, old, new)
     verdict = puzzles.check(kernel, seed=7)
     assert not verdict
@@ -354,13 +354,13 @@ def test_size_and_seed_are_reported_for_reproduction() -> None:
     assert puzzles.check(solved("zip_add", "+ b[i]", "")).message.startswith("with a of 1 element and b of 1 element: ")
 
 
-def test_what_is_no_kernel() -> None:
+def test_non_kernels_and_unknown_puzzles_are_refused() -> None:
     with pytest.raises(mnb.ArgumentError, match="needs a kernel"):
         puzzles.check(abs)  # type: ignore[arg-type]
     with pytest.raises(mnb.ArgumentError, match="no puzzle 'saxpy'"):
         puzzles.puzzle("saxpy")
 
 
-def test_hints_come_one_after_another() -> None:
+def test_each_hint_call_gives_the_next_hint() -> None:
     first = puzzles.hint("mirrored")
     assert puzzles.hint("mirrored") != first

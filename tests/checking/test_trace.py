@@ -149,7 +149,7 @@ def test_statement_shows_its_reads_and_writes() -> None:
     assert sorted(names) == [("part", 1, False, (1,)), ("part", 1, True, (2,)), ("part", 33, False, (1,))]
 
 
-def test_the_fields_of_an_element_are_told_once() -> None:
+def test_fields_of_an_element_are_listed_once() -> None:
     kernel, _ = compiled(
         "device P& p = ps[i];\nfloat3 a = p.a;\np.a = a + 1;\nps[i].b += p.a.x;",
         "struct P { packed_float3 a; float b; };", "device P* ps",
@@ -207,8 +207,9 @@ def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
     assert seen.at(seen.ticks, "out")[1] == list(range(512))
 
 
-@pytest.mark.long  # It takes seconds until the trace is full
-def test_an_endless_loop_and_a_wild_access_end() -> None:
+# It takes seconds until the trace is full; test_validation ends an access far outside in the same way.
+@pytest.mark.long
+def test_endless_loop_and_access_out_of_range_end_the_trace() -> None:
     kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")
     seen = mnb.trace(kernel, np.zeros(4, np.float32), np.zeros(4, np.float32), threadgroup=4)
     assert seen.full

@@ -3,6 +3,7 @@
 import doctest
 import itertools
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from interrupts import interrupted
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu.validated import validated_run
+from metalnb.program.host_visible import require_host_visible
 from metalnb.validation import run
 from metalnb.validation.twin import twin_of
 
@@ -184,6 +186,31 @@ def test_pointers_and_structs_pass_unchanged(program: mnb.Program, name: str) ->
     assert mnb.validate(program[name], np.ones(4, np.float32)).ok
 
 
+def test_a_threadgroup_variable_has_its_own_name_beside_another_kernels() -> None:
+    """Only the kernel that runs is compiled, so its variables are numbered from 0."""
+    second = mnb.compile("""
+kernel void first(device float* out, uint i [[thread_index_in_threadgroup]]) {
+    threadgroup float alpha[64];
+    alpha[i] = i;
+    out[i] = alpha[i];
+}
+kernel void second(device float* out, uint i [[thread_index_in_threadgroup]]) {
+    threadgroup float beta[64];
+    beta[i] = i;
+    out[i] = beta[63 - i];
+}""").second
+    seen = mnb.validate(second, np.zeros(64, np.float32), threadgroup=64)
+    assert {f.name for f in seen.findings} == {"beta"}
+
+
+def test_arrays_in_a_devices_memory_are_refused(program: mnb.Program) -> None:
+    dispatch = program.steps.prepare(mnb.zeros(5), mnb.zeros(4))
+    elsewhere = SimpleNamespace(name="gpu", caps=SimpleNamespace(shared=False))
+    dispatch = dispatch._replace(kernel=SimpleNamespace(name="steps", engine=elsewhere))
+    with pytest.raises(mnb.ArgumentError, match=r"trace: steps runs on engine 'gpu', which has its own memory\. Pass"):
+        require_host_visible(dispatch, "trace")
+
+
 def test_a_kernel_of_a_template_is_watched(program: mnb.Program) -> None:
     assert mnb.validate(program["typed_int"], np.zeros(4, np.int32)).ok
 
@@ -200,7 +227,7 @@ def test_nothing_given_is_changed_and_arrays_are_waited_for(program: mnb.Program
 
 
 @pytest.mark.parametrize("n", [300_000, 1_000_000])
-def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
+def test_log_size_changes_only_the_log(program: mnb.Program, n: int) -> None:
     right = mnb.validate(program.copied, np.zeros(n, np.float32), seconds=100)
     assert (right.ok, right.unwritten, right.left_out) == (True, {}, 0)
     assert (right.count("x", written=False), right.count("o", written=True)) == (n, n)
@@ -215,7 +242,7 @@ def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
     assert (note.kind, note.index, note.count) == ("missing write", n - 1, 1)
 
 
-def test_skipped_work_is_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_checks_are_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validated_run, "_MAX_ACCESSES", 1 << 16)
     n = 1 << 18
     seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
@@ -334,7 +361,7 @@ def test_the_examples_of_the_documentation() -> None:
         assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]
 
 
-def test_it_can_be_interrupted_and_does_not_take_longer_than_it_may(program: mnb.Program) -> None:
+def test_validation_can_be_interrupted_and_keeps_its_time_limit(program: mnb.Program) -> None:
     kernel = mnb.compile("""
 kernel void slow(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {
     float s = 0;

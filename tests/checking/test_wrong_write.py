@@ -62,7 +62,7 @@ def opens_at(seen: Any) -> tuple[tuple[int, int], int, Any]:
 
 
 @pytest.mark.parametrize("how", ["report", "difference", "element", "element as the kernel counts"])
-def test_it_opens_at_the_thread_and_the_statement_that_wrote_the_first_wrong_element(
+def test_trace_opens_at_the_write_of_the_first_wrong_element(
     blur: Any, image: Any, how: str
 ) -> None:
     call = {"threadgroup": (16, 4)}
@@ -119,7 +119,7 @@ def test_a_write_beyond_the_steps_that_are_printed_is_printed() -> None:
     assert "◀ here" in text
 
 
-def test_what_depends_on_other_threadgroups_opens_at_the_line() -> None:
+def test_write_that_depends_on_other_threadgroups_opens_at_its_line() -> None:
     kernel = mnb.compile("""
     #include <metal_stdlib>
     using namespace metal;
@@ -142,7 +142,7 @@ def test_until_must_name_an_element_of_an_output(blur: Any, image: Any, until: A
         mnb.trace(blur, image, np.zeros_like(image), until=until)
 
 
-def test_what_nobody_wrote_and_what_is_right_is_refused(blur: Any, copy: Any, image: Any) -> None:
+def test_unwritten_and_correct_elements_are_refused(blur: Any, copy: Any, image: Any) -> None:
     out = np.zeros_like(image)
     with pytest.raises(ArgumentError, match=r"names out\[11, 0\], which no thread wrote"):
         mnb.trace(blur, image, out, until="out[11, 0]", grid=(40, 4))

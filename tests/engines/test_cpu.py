@@ -94,7 +94,7 @@ def test_memory_need_be_aligned_for_its_elements_only() -> None:
         assert np.array_equal(out.ravel(), np.arange(64) + 1)
 
 
-def test_a_place_in_three_dimensions() -> None:
+def test_position_in_a_grid_of_three_dimensions() -> None:
     program = compiled("""
         kernel void f(device uint* o, uint3 p [[thread_position_in_grid]], uint3 n [[threads_per_grid]],
                       uint3 t [[thread_position_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],
@@ -274,7 +274,7 @@ def test_a_thread_with_more_memory_than_a_fiber_has_is_refused() -> None:
 # ---- As an engine ----------------------------------------------------------------------------------------------------
 
 
-def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_is_the_default_where_no_other_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = engines._open
 
     def only_cpu(name: str) -> engines.Engine:
@@ -290,7 +290,7 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
     assert engines.current().name == "cpu"
 
 
-def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
+def test_rotation_wraps_at_32_lanes_in_a_simdgroup_of_31() -> None:
     """A missing lane yields the calling lane's own value."""
     kernel = mnb.compile(
         f"{HEAD}kernel void f(device const int* x, device int* down, device int* up,"

@@ -41,7 +41,7 @@ LINUX, WINDOWS, MACS = "x86_64-linux-gnu", "x86_64-windows-gnu", ("aarch64-macos
 _MACHO, _SIGNATURE = 0xFEEDFACF, 0x1D
 
 
-def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
+def compiled_kernel(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
     """Compile and link one of the kernels as the engine does there; return its object file and library."""
     try:
         engines.named("cpu")
@@ -121,9 +121,9 @@ def commands(file: bytes) -> set[int]:
 
 
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
-def test_for_windows(kernel: str) -> None:
+def test_object_files_link_for_windows(kernel: str) -> None:
     """Nothing is missing: the linker there leaves no symbol undefined, and mathematics uses no function of Windows."""
-    _, file, _ = made(WINDOWS, kernel)
+    _, file, _ = compiled_kernel(WINDOWS, kernel)
     assert file[:2] == b"MZ"
     assert b"metalnb_groups\0" in file
     assert b"ucrtbase.dll" not in file
@@ -136,9 +136,9 @@ macs_long = pytest.mark.long(unless=lambda triple: triple not in MACS)
 @macs_long
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 @pytest.mark.parametrize("triple", MACS)
-def test_for_a_mac(triple: str, kernel: str) -> None:
+def test_object_files_link_for_a_mac(triple: str, kernel: str) -> None:
     """Apple silicon loads no library without a signature."""
-    _, file, _ = made(triple, kernel)
+    _, file, _ = compiled_kernel(triple, kernel)
     assert b"_metalnb_groups\0" in file
     assert (_SIGNATURE in commands(file)) == triple.startswith("aarch64")
 
@@ -147,7 +147,7 @@ def test_for_a_mac(triple: str, kernel: str) -> None:
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
 def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
     """The SIMD function, and the end of an iteration without it; all copies of a call have the same rank."""
-    code, file, unit = made(triple, "meeting")
+    code, file, unit = compiled_kernel(triple, "meeting")
     ranks = np.frombuffer(call_site_ranks(code, file, mark_iteration_ends(unit.cell.edited.text).ends), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
 
@@ -155,7 +155,7 @@ def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> No
 @macs_long
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
-def test_in_vector_registers(triple: str, kernel: str) -> None:
+def test_vector_code_links_for_each_target(triple: str, kernel: str) -> None:
     """Barriers are coroutines there: no stack is switched, and no symbol is missing."""
     file = made_in_lanes(triple, kernel)
     assert b"metalnb_groups\0" in file
@@ -164,7 +164,7 @@ def test_in_vector_registers(triple: str, kernel: str) -> None:
 
 @macs_long
 @pytest.mark.parametrize("triple", [WINDOWS, *MACS])
-def test_the_pool_of_threads(triple: str) -> None:
+def test_thread_pool_links_for_each_target(triple: str) -> None:
     file = link(toolchain.compile_runtime("pool", toolchain.flags_for(triple)), triple=triple)
     assert b"metalnb_run" in file
     assert (file[:2] == b"MZ") == (triple == WINDOWS)

@@ -103,8 +103,9 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return x, np.concatenate([np.tile(EDGES, len(EDGES)), every[1], some[1]])
 
 
-@pytest.mark.long(every=3)  # This processor; the others differ in the compiler's instructions
-def test_floats_of_every_size(processor: str) -> None:
+# This machine's processor remains; for the others only the compiler's choice of instructions differs.
+@pytest.mark.long(every=3)
+def test_functions_of_one_float_stay_within_their_bounds(processor: str) -> None:
     """2^18 floats and the edge cases, including sin, cos and tan of the largest."""
     assert processor
     dice = np.random.default_rng(5)
@@ -112,7 +113,7 @@ def test_floats_of_every_size(processor: str) -> None:
     assert not complaints(OWN, results(OWN, x), x)
 
 
-def test_pairs_of_every_size(processor: str) -> None:
+def test_functions_of_two_floats_stay_within_their_bounds(processor: str) -> None:
     """These include what C99 specifies for pow and atan2 at 0, 1, infinities and NaN."""
     assert processor
     x, y = pairs()
@@ -142,7 +143,7 @@ def test_a_remainder_beside_a_multiple_is_exact(processor: str) -> None:
     np.testing.assert_array_equal(np.asarray(mnb.fmod(mnb.asarray(x, device="cpu"), y)), np.fmod(x, y))
 
 
-def test_the_next_float_and_a_scaled_one(processor: str) -> None:
+def test_nextafter_and_ldexp_are_exact(processor: str) -> None:
     """Results are exact or rounded once, also with exponents beyond any float's."""
     assert processor
     x, y = pairs()
@@ -214,7 +215,8 @@ def test_inverse_roots_in_fast_math(processor: str) -> None:
     assert distance(y, (whole.astype(np.float64) - 1) / np.sqrt(whole.astype(np.float64))).max() <= 2
 
 
-@pytest.mark.long(every=4)  # Likewise, alternating
+# 5 divides neither count: each processor remains, with signed or unsigned integers.
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32])
 def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signedinteger]) -> None:
     """For numbers at powers of 2, random ones, and neighbors of multiples; by varying and by uniform divisors."""
@@ -251,7 +253,7 @@ def dividends(dtype: type[np.signedinteger]) -> tuple[NDArray[Any], NDArray[Any]
     return a.astype(dtype), np.concatenate([np.tile(edges, len(listed)), by, by]), edges
 
 
-@pytest.mark.long(every=5)  # Likewise, alternating
+@pytest.mark.long(every=5)  # Nehalem, x86-64-v4 and an Apple processor remain, as loops and as fibers
 @pytest.mark.parametrize("meets", [False, True])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_function_of_a_library_is_called(machine: str, meets: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 import metalnb as mnb
 from metalnb.engine.clang import driver
 from metalnb.engine.cpu.debug_lines import DebugLines, Line
-from metalnb.engine.cpu.linking import linked
+from metalnb.engine.cpu.linking import link
 from metalnb.engine.cpu.object_files import object_file
 
 # Each marker is a symbol before one `nop`; an assembler statement stays where it is written.
@@ -45,7 +45,7 @@ def compiled(folder: Path, name: str, text: str, triple: str) -> bytes:
     source, target = folder / name, folder / f"{name}.o"
     source.write_text(f"{MARKERS}#line 1\n{text}", "utf-8")
     try:
-        clang = driver.clang()
+        clang = driver.clang_command()
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     flags = ("--target=" + triple, "-O2", "-fno-unroll-loops", "-gdwarf-4", "-gline-tables-only")
@@ -58,7 +58,7 @@ def compiled(folder: Path, name: str, text: str, triple: str) -> bytes:
 def test_chain_has_an_inlined_position_and_each_call_on_the_way(triple: str, tmp_path: Path) -> None:
     """In two files, linked to one library, as a kernel and its runtime are; on macOS the object file has the tables."""
     parts = [compiled(tmp_path, "first.c", FIRST, triple), compiled(tmp_path, "second.c", SECOND, triple)]
-    files = parts if "macos" in triple else [linked(*parts, triple=triple)]
+    files = parts if "macos" in triple else [link(*parts, triple=triple)]
     found = {}
     for file in files:
         lines = DebugLines(file)

@@ -141,7 +141,7 @@ OLD: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_native_is_cpu_and_is_said_once(name: str) -> None:
+def test_native_means_cpu_and_warns_once(name: str) -> None:
     with pytest.warns(FutureWarning, match="engine 'native' is called 'cpu' now") as said:
         assert OLD[name]() == "cpu"
     assert len(said) == 1
@@ -151,7 +151,7 @@ def test_native_is_cpu_and_is_said_once(name: str) -> None:
 @pytest.mark.parametrize(
     "cell", ["%%metal --engine native --quiet\n" + KERNEL, "%metal use native", "%metal_compare k@cpu(x) k@native(x)"],
 )
-def test_native_is_cpu_in_a_notebook(cell: str) -> None:
+def test_native_means_cpu_in_a_notebook(cell: str) -> None:
     shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     try:
         shell.extension_manager.load_extension("metalnb")

@@ -110,7 +110,7 @@ def fetched(engine: Engine, memory: Any, like: np.ndarray) -> np.ndarray:
 # ---- How it describes itself -----------------------------------------------------------------------------------------
 
 
-def test_it_has_all_that_the_protocol_names(engine: Engine) -> None:
+def test_engine_has_every_member_of_the_protocol(engine: Engine) -> None:
     wanted = {name for name in (*vars(Engine), *Engine.__annotations__) if not name.startswith("_")}
     wanted |= {"timed"} if engine.caps.clock == "device" else set()
     assert wanted <= set(dir(engine))
@@ -121,7 +121,7 @@ def test_it_has_all_that_the_protocol_names(engine: Engine) -> None:
     assert engine.observers == ()
 
 
-def test_it_is_found_by_its_name(engine: Engine) -> None:
+def test_engine_is_found_by_its_name(engine: Engine) -> None:
     assert engines.named(engine.name) is engine
     assert engines.named(f"{engine.name}:0") is engine
     assert mnb.compile(CELL, engine=f"{engine.name}:0") is mnb.compile(CELL, engine=engine.name)

@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from checked_engines import ENGINES
+from faults.endless_loops import HEAD, LINE, LOOPS
 from interrupts import interrupted
 
 import metalnb as mnb
@@ -24,38 +25,6 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     monkeypatch.setenv("METALNB_ENGINE", request.param)
     engines.use(None)
     return str(request.param)
-
-
-HEAD = """#include <metal_stdlib>
-using namespace metal;
-kernel void forever(device float* x, device atomic_uint* n, constant int& zero, constant uint& many,
-                    uint i [[thread_position_in_grid]], uint l [[thread_position_in_threadgroup]]) {
-"""
-LINE = HEAD.count("\n") + 1
-LOOPS = {
-    "while true": "while (true) x[i] += 1;",
-    "a condition that stays true": "float a = 1; while (a > 0) { a *= 1.001f; if (a > 9) a = 1; } x[i] = a;",
-    "nothing but arithmetic": "uint s = i; do s = s * 1664525u + 1013904223u; while (s != 77 + many * 2); x[i] = s;",
-    "a spin on an atomic": "while (atomic_load_explicit(n, memory_order_relaxed) == 0) {} x[i] = 1;",
-    "a barrier": "threadgroup float t[64]; t[l] = 0; while (true) { threadgroup_barrier(mem_flags::mem_threadgroup); "
-    "t[l] += t[63 - l] + 1; threadgroup_barrier(mem_flags::mem_threadgroup); if (t[0] < 0) break; } x[i] = t[l];",
-    "a short loop in one that ends too late": "for (uint j = 0; j < many; ++j) for (uint k = 0; k < many >> 20; ++k) "
-    "x[k + (j & 7)] += 1;",
-    "two loops that end too late": "float s = 0; for (uint j = 0; j < many; ++j) for (uint k = 0; k < many; ++k) "
-    "s += sin(float(j * k)); x[i] = s;",
-    "unsigned and at least 0": "float s = 0; for (uint j = 10; j >= 0; --j) s += x[i] + j; x[i] = s;",
-    "one thread of many": "while (i == 7) x[i] += 1; x[i] = 2;",
-    "a step of 0": "float s = 0; for (int j = 0; j < 10; j += zero) s += x[j]; x[i] = s;",
-    "a loop within one that ends": "for (int j = 0; j < 4; ++j) { int k = j; while (k != 5 - zero * j) "
-    "k = (k + 7) % 4; x[i] += k; }",
-    "a loop in a function": "auto g = [&](float a) { while (a < 100) a *= 0.5f; return a; }; x[i] = g(x[i] + 1);",
-    "a step that wraps": "uint s = 0; for (uint j = 0; j != 3; j += 2) s += j; x[i] = s;",
-    "a step past its end": "float s = 0; for (uint j = many - 16777214u; j != 7; j += 2) s += x[j & 63]; x[i] = s;",
-    "up to the largest": "float s = 0; for (uint j = many + 4278190000u; j <= many + 4278190079u; ++j) "
-    "s += x[j & 63]; x[i] = s;",
-    "beyond the largest": "float s = 0; for (uint j = many + 4278190000u; j < many + 4278190079u; j += 4) "
-    "s += x[j & 63]; x[i] = s;",
-}  # fmt: skip
 
 
 def arguments() -> tuple[object, ...]:
@@ -80,9 +49,9 @@ def test_iteration_limit_ends_the_run_and_names_the_loop(loop: str, engine: str)
     right_again()
 
 
-@pytest.mark.long(every=4)  # Likewise
+@pytest.mark.long(every=4)  # As above: the same check stops each form of loop
 @pytest.mark.parametrize("loop", LOOPS)
-def test_an_interrupt_ends_it(loop: str, engine: str) -> None:
+def test_interrupt_ends_an_endless_loop(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
     dispatch = kernel.prepare(*arguments(), grid=256, threadgroup=64)
     ticket = dispatch.launch()
@@ -109,7 +78,7 @@ def test_dispatches_queued_after_an_endless_one_can_be_interrupted(engine: str) 
     right_again()
 
 
-def test_the_limit_of_a_block(engine: str) -> None:
+def test_timeout_block_limits_its_calls(engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     with mnb.timeout(0.2), pytest.raises(mnb.KernelFault, match=r"stopped after 0\.2 s"):
         kernel(*arguments(), grid=256)
@@ -181,7 +150,7 @@ kernel void f(device float* x, device const uint* ends, uint i [[thread_position
     assert time.monotonic() - start < 20
 
 
-def test_a_limit_asks_for_checks(engine: str) -> None:
+def test_time_limit_turns_checks_on(engine: str) -> None:
     text = HEAD + "x[i] = 1;\n}"
     kernel = mnb.compile(text, engine=engine, checked=False).forever
     with pytest.raises(mnb.LaunchError, match=r"forever: timeout only stops checked kernels.*--unchecked"):

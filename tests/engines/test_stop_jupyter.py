@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from test_stop import HEAD, LOOPS
+from faults.endless_loops import HEAD, LOOPS
 
 manager = pytest.importorskip("jupyter_client.manager")
 pytest.importorskip("ipykernel")

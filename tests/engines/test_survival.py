@@ -101,7 +101,8 @@ for d in (0, 1, -1, 5):
 """
 
 
-@pytest.mark.long(every=2)  # Each is a separate process
+# A process each; char, short and long remain: one guarded division that is widened, and two that are not.
+@pytest.mark.long(every=2)
 @on_cpu
 @pytest.mark.parametrize(
     ("kind", "wanted"),
@@ -162,7 +163,8 @@ USED = "mnb.compile(sys.argv[1]).deep(np.ones(4, np.uint32))"
 UNDER_WAY = "a = mnb.ones(1 << 22)\nfor _ in range(20): a = mnb.sin(a)"
 
 
-@pytest.mark.long(every=2)  # Separate processes, seconds each
+# Processes that take seconds; "before", "a loop that can be stopped" and "while it opens" remain.
+@pytest.mark.long(every=2)
 @on_cpu
 @pytest.mark.parametrize(
     ("before", "times"),

@@ -1,6 +1,6 @@
 """Run random kernels with random faults in one process: it must survive, and no memory around their arrays may change.
 
-Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--engine NAME] [--count N] [--seed N] …
+Run: PYTHONPATH=tests python tests/faults/random_faults.py [--engine NAME] [--count N] [--seed N] …
 
 The kernels come from ``random_kernels.py``, several in a program. Each is called with many values of the number that
 its indices are computed from, most of them out of bounds, and with several grids and threadgroups. Each array is
@@ -22,8 +22,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from faults.planted_faults import EXTENT, MARGIN, arguments
 from faults.random_kernels import HEAD, kernel_text
-from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
 from metalnb.engine.cpu.cpu_checks import checked_dispatch

@@ -51,7 +51,7 @@ def call(kernel: Any, each: Affine, length: int, shift: int) -> None:
         assert (out.reshape(index.shape) == inside[index, -1]).all(), each.text
 
 
-@pytest.mark.long(every=2)  # More seeds
+@pytest.mark.long(every=2)  # The first seed has an index of each form; the second has more of them
 @pytest.mark.parametrize("seed", range(2))
 def test_an_index_within_its_bounds_is_no_fault_and_one_beyond_is(seed: int) -> None:
     for each, kernel in kernels("cpu", seed):

@@ -1,7 +1,7 @@
 """Random kernels with all checks, run instruction by instruction: none leaves its memory, and none behaves differently.
 
 An access out of bounds reads 0 or writes nothing, both in the checked text and in the interpreter's run of the
-unchecked one. Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_checks.py [--kernels N] [--seed N]
+unchecked one. Run: PYTHONPATH=tests python tests/faults/test_random_checks.py [--kernels N] [--seed N]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from faults import random_affine, random_loops
-from faults.test_random_proofs import _content, _number, _placed
+from faults.random_launches import random_memory, random_number, random_position
 from faults.text_interpreter import Interpreter, Pointer, TooLong
 
 import metalnb as mnb
@@ -91,12 +91,12 @@ class Addresses(Interpreter):
     def _constant(self, kind: IRType, text: str) -> Any:
         return super()._constant(kind, "0" if text in {"undef", "poison"} and kind.kind == "integer" else text)
 
-    def _each(self, made: IRInstruction, of: Callable[..., Any]) -> Any:
+    def _each(self, inst: IRInstruction, of: Callable[..., Any]) -> Any:
         def plain(value: Any) -> Any:
-            wide = made.opcode in {"sub", "add", "icmp"} and made.operands[0].type.bits == 64
+            wide = inst.opcode in {"sub", "add", "icmp"} and inst.operands[0].type.bits == 64
             return _address(value) if isinstance(value, Pointer) and wide else value
 
-        return super()._each(made, lambda *given: of(*map(plain, given)))
+        return super()._each(inst, lambda *given: of(*map(plain, given)))
 
     def _called(self, i: IRInstruction) -> Any:
         if i.word == "metalnb_every":
@@ -136,10 +136,11 @@ class Case:
         self.scalars = scalars
 
     def memory(self, rng: random.Random) -> dict[str, bytearray]:
-        found = {str(n): bytearray(_content(rng, size)) for n, size in enumerate(self.facts.sizes)}
+        found = {str(n): bytearray(random_memory(rng, size)) for n, size in enumerate(self.facts.sizes)}
         found |= {str(n): bytearray(data) for n, data in self.facts.scalars.items() if not isinstance(data, int)}
         if "1" in found and len(found["1"]) > _BOUNDS:
-            bounds = [rng.choice((rng.randrange(24), rng.randrange(66), _number(rng))) for _ in range(_BOUNDS // 4)]
+            choices = [(rng.randrange(24), rng.randrange(66), random_number(rng)) for _ in range(_BOUNDS // 4)]
+            bounds = [rng.choice(numbers) for numbers in choices]
             found["1"][:_BOUNDS] = struct.pack(f"<{len(bounds)}I", *bounds)
         for name in self.module.globals:
             table, root = self.analysis.roots.table(f"@{name}"), self.analysis.roots.root(f"@{name}")
@@ -155,20 +156,20 @@ class Case:
     def inside(self, memory: Mapping[str, bytearray]) -> Callable[[IRInstruction, Mapping[str, Any]], None]:
         """Return a callback that verifies that no access leaves its memory."""
 
-        def see(made: IRInstruction, values: Mapping[str, Any]) -> None:
-            if made.opcode in {"load", "store"} and made.pointer.text in values:
-                pointer = values[made.pointer.text]
-                kind = made.type if made.opcode == "load" else made.operands[0].type
+        def see(inst: IRInstruction, values: Mapping[str, Any]) -> None:
+            if inst.opcode in {"load", "store"} and inst.pointer.text in values:
+                pointer = values[inst.pointer.text]
+                kind = inst.type if inst.opcode == "load" else inst.operands[0].type
                 if pointer.root in memory:
                     size = self.module.layout.size(kind)
-                    assert 0 <= pointer.at <= len(memory[pointer.root]) - size, (made.text, pointer)
+                    assert 0 <= pointer.at <= len(memory[pointer.root]) - size, (inst.text, pointer)
 
         return see
 
     def run(self, rng: random.Random) -> tuple[int, int]:
         """Run a thread with and without checks; return its faults, and how many blocks and loops ran without checks."""
         memory = self.memory(rng)
-        stands, region = _placed(rng, self.facts)
+        stands, region = random_position(rng, self.facts)
         seed = rng.random()
         plain, watched = ({name: bytearray(data) for name, data in memory.items()} for _ in range(2))
         watched = self.watch(watched)
@@ -193,7 +194,7 @@ def check(seed: str, kind: str, body: str = "") -> Counter[str]:
     module = read_module(thread_text(mnb.compile(text, engine="cpu").f.unit))
     for _ in range(8):
         def data() -> bytearray:
-            return bytearray(struct.pack("<I", _number(rng)))
+            return bytearray(struct.pack("<I", random_number(rng)))
 
         grid, group = rng.choice((((64, 1, 1), (32, 1, 1)), ((100, 1, 1), (32, 1, 1)), ((1, 1, 1), (1, 1, 1))))
         scalars: dict[int, bytearray | bytes | int]

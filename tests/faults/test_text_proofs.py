@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import text_interpreter
-from test_robust import FAULTS, Fault
-from test_robust import HEAD as FAULTY_HEAD
-from test_robust_proofs import HEAD, PROVEN, WRONG
+from faults.kernels_at_the_bound import HEAD, PROVEN, WRONG
+from faults.planted_faults import FAULTS, Fault
+from faults.planted_faults import HEAD as FAULTY_HEAD
 
 import metalnb as mnb
 from metalnb.engine.cpu.lanes.lane_entry import LaneEntry
@@ -96,7 +96,8 @@ def test_argument_error_has_every_detail() -> None:
     assert told == [(*reads, 8, 4, []), (*reads, 1, 4, [4]), (*writes, 0, 4, [4])]
 
 
-@pytest.mark.long(every=4)  # Each goes through all ranges of three bits
+# Seconds each; five instructions remain, and test_random_proofs checks ranges in whole kernels.
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("op", sorted(ARITHMETIC.keys() - {"ctlz", "cttz", "ctpop"}))
 def test_range_contains_every_result_of_an_instruction(op: str) -> None:
     """For all ranges of three bits, except divisions by 0 and shifts that are too long."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .generate import REDUCE, Choice, Scope
+from .synchronizing_programs import ACTIVE, SynchronizingGenerator
 from .tree import STEPS, TREES, Expr, Stmt, var
-from .wider import ACTIVE, WiderGenerator
 
 __all__ = ["ArmsGenerator", "DenseGenerator", "StepsGenerator"]
 
 _OPS = (*REDUCE, *ACTIVE, "simd_broadcast_first")
 
 
-class DenseGenerator(WiderGenerator):
+class DenseGenerator(SynchronizingGenerator):
     """Generates one short program whose SIMD-groups always converge."""
 
     def __init__(self, seed: int) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .dense import ArmsGenerator, DenseGenerator, StepsGenerator
 from .generate import Generator
+from .synchronizing_programs import PlanarGenerator, SynchronizingGenerator
 from .tree import Program
-from .wider import PlanarGenerator, WiderGenerator
 
-__all__ = ["ARMS", "DENSE", "PLANAR", "STEPPED", "WIDER", "generate"]
+__all__ = ["ARMS", "DENSE", "PLANAR", "STEPPED", "SYNCHRONIZING", "generate"]
 
 # From this seed, programs have atomics, pointers, shuffles, and loops with barriers and irregular counters.
-WIDER = 10_000
+SYNCHRONIZING = 10_000
 # From here, they are short, and their SIMD-groups always converge.
 DENSE = 10_000_000
 # From here, both arms of a branch call the same SIMD function.
@@ -25,7 +25,7 @@ def generate(seed: int) -> Program:
     """Return the program of a seed; a seed always gives the same program."""
     kinds = (
         (PLANAR, PlanarGenerator), (STEPPED, StepsGenerator), (ARMS, ArmsGenerator), (DENSE, DenseGenerator),
-        (WIDER, WiderGenerator),
+        (SYNCHRONIZING, SynchronizingGenerator),
     )  # fmt: skip
     for first, kind in kinds:
         if seed >= first:

@@ -26,8 +26,8 @@ import metalnb as mnb  # noqa: E402
 from fuzz.metal_text import cell, metal  # noqa: E402
 from fuzz.programs import generate  # noqa: E402
 from fuzz.reducing.edits import KINDS, Edit, edited, entry, pruned, straightened  # noqa: E402
-from fuzz.reducing.forms import Launch, in_vectors, object_of_thread, one_at_a_time, prepare, vector_code  # noqa: E402
 from fuzz.reducing.judge import DIED, Judge  # noqa: E402
+from fuzz.reducing.run_forms import Launch, in_vectors, object_of_thread, one_at_a_time, prepare, vector_code  # noqa: E402
 from fuzz.trial import arguments, launches  # noqa: E402
 from metalnb.cache import digest  # noqa: E402
 from metalnb.engine.clang.driver import BackendError  # noqa: E402
@@ -128,7 +128,7 @@ def _answer(asked: tuple[str, str, Launch]) -> str | float | None:
         elif form == "vectors":
             memory = in_vectors(text, launch)
         else:
-            memory = one_at_a_time(text, launch, differently=form == "differently")
+            memory = one_at_a_time(text, launch, in_step_and_reversed=form == "differently")
         return digest(memory) if memory is not None else None
     except (UnsupportedIR, EngineUnavailable):
         return None

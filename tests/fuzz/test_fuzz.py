@@ -11,7 +11,7 @@ import pytest
 from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
-from fuzz.programs import ARMS, PLANAR, STEPPED, WIDER, generate
+from fuzz.programs import ARMS, PLANAR, STEPPED, SYNCHRONIZING, generate
 from fuzz.run import BATCH, judged
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
@@ -38,10 +38,10 @@ def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatc
 
 
 @on_x86
-@pytest.mark.long  # One of each is above.
+@pytest.mark.long  # One program of each kind is run by the test above
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", [ARMS, STEPPED, PLANAR])
-def test_other_kinds(first: int) -> None:
+def test_more_random_kernels_of_each_kind(first: int) -> None:
     """Arms that call the same function; reductions by known steps; two dimensions, quads, matrices."""
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
@@ -51,7 +51,7 @@ IN_LANES = (*range(8_000, 8_060, BATCH), *range(830_000, 830_060, BATCH))
 
 
 @on_x86
-@pytest.mark.long  # One of each is above.
+@pytest.mark.long  # One program of each kind is run by the test above
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("march", MARCHES)
 @pytest.mark.parametrize("first", IN_LANES)
@@ -98,7 +98,7 @@ def test_a_difference_is_found() -> None:
         assert next(trial.batch([program])).kind == "different"
 
 
-@pytest.mark.parametrize("seed", [first + i for first in (0, WIDER, ARMS, STEPPED, PLANAR) for i in range(20)])
+@pytest.mark.parametrize("seed", [first + i for first in (0, SYNCHRONIZING, ARMS, STEPPED, PLANAR) for i in range(20)])
 def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
     program = generate(seed)
     assert program == generate(seed)
@@ -106,10 +106,10 @@ def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
     assert metal(program, "k") == metal(generate(seed), "k")
 
 
-def test_programs_have_everything() -> None:
+def test_programs_use_every_construct() -> None:
     """In 200 programs of each kind, every kind of statement and expression occurs."""
     text = "".join(metal(generate(seed), "k") for seed in range(200))
-    wider = "".join(metal(generate(seed), "k") for seed in range(WIDER, WIDER + 200))
+    wider = "".join(metal(generate(seed), "k") for seed in range(SYNCHRONIZING, SYNCHRONIZING + 200))
     words = (
         "for (", "while (", "do {", "switch (", "break;", "continue;", "return", "threadgroup_barrier", "simd_sum",
         "simd_ballot", "simd_shuffle", "simd_prefix_exclusive_sum", "half", "float", "ulong", "char", "uchar3",

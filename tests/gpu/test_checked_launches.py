@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu.test_engine_cuda import Driver
+from gpu.counting_driver import CountingDriver
 from interrupts import interrupted
 
 import metalnb as mnb
@@ -22,15 +22,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
 NOT_READY = 600
 
 
-class WatchingDriver(Driver):
+class WatchingDriver(CountingDriver):
     """A driver whose kernels read the stop flag and write records of faults."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pages: list[Any] = []
         self.ran: list[tuple[int, int, int]] = []  # the addresses of limits, records and flag
-        self.left = b""  # what is copied back from records
-        self.behind: dict[int, int] = {}  # by event, how many dispatches are before it
+        self.records = b""  # of faults, as the next kernel writes them
+        self.launched_before: dict[int, int] = {}  # by event, the number of dispatches
         self.ends: Callable[[], bool] = lambda: True
 
     def cuMemAllocHost(self, nbytes: int) -> tuple[int, int]:  # noqa: N802  (the driver's name)
@@ -53,23 +53,24 @@ class WatchingDriver(Driver):
         return 0, host
 
     def cuEventRecord(self, event: int, _stream: int) -> tuple[int, int]:  # noqa: N802
-        self.behind[event] = len(self.ran)
+        self.launched_before[event] = len(self.ran)
         return 0, 0
 
     def cuEventQuery(self, event: int) -> tuple[int]:  # noqa: N802
-        return (NOT_READY if self.behind[event] and not self.ends() else 0,)
+        return (NOT_READY if self.launched_before[event] and not self.ends() else 0,)
 
     def cuMemcpyDtoH(self, into: int, _source: int, nbytes: int) -> tuple[int, int]:  # noqa: N802
-        ctypes.memmove(into, self.left.ljust(nbytes, b"\0"), nbytes)
+        self.calls["cuMemcpyDtoH"] += 1
+        ctypes.memmove(into, self.records.ljust(nbytes, b"\0"), nbytes)
         return 0, 0
 
     def launch(self, _config: Any, _function: Any, parameters: Any, _none: None) -> int:
         pointers = parameters._obj
         words = [ctypes.c_uint64.from_address(pointers[at]).value for at in range(len(pointers) - 3, len(pointers))]
         self.ran.append((words[0], words[1], words[2]))
-        if self.left:
-            told = ctypes.c_uint64.from_address(words[2] + 8).value
-            ctypes.c_uint32.from_address(told).value = 1
+        if self.records:
+            has_records = ctypes.c_uint64.from_address(words[2] + 8).value
+            ctypes.c_uint32.from_address(has_records).value = 1
         return super().launch()
 
     def flag(self) -> int:
@@ -79,9 +80,9 @@ class WatchingDriver(Driver):
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> WatchingDriver:
-    made = WatchingDriver()
-    monkeypatch.setattr("gpu.test_engine_cuda.Names.CUDA_ERROR_NOT_READY", NOT_READY, raising=False)
-    return made
+    watching = WatchingDriver()
+    monkeypatch.setattr("gpu.counting_driver.Names.CUDA_ERROR_NOT_READY", NOT_READY, raising=False)
+    return watching
 
 
 TEXT = """kernel void f(device float* y, constant int& k, uint i [[thread_position_in_grid]]) {
@@ -95,10 +96,10 @@ def compiled(engine: CudaEngine, name: str) -> Any:
     return engine.compile(mnb.compile(TEXT, checked=True)[name].unit)
 
 
-def test_a_fault_is_read_back_and_named(driver: WatchingDriver) -> None:
+def test_fault_is_read_back_once_and_named(driver: WatchingDriver) -> None:
     engine = CudaEngine(driver)
-    kernel, y = compiled(engine, "f"), np.zeros(64, np.float32)
-    driver.left = struct.pack("8Iq", 1, 1, 0, 0, 30, 0, 0, 0, 4 * 64)
+    kernel, y = compiled(engine, "f"), engine.alloc(4 * 64)
+    driver.records = struct.pack("8Iq", 1, 1, 0, 0, 30, 0, 0, 0, 4 * 64)
     ticket = engine.launch(kernel, [y, bytearray(np.int32(2).tobytes())], (64, 1, 1), (32, 1, 1))
     with pytest.raises(mnb.KernelFault, match=r"f, cell:2:5: thread \(62, 0, 0\).* writes y\[64\]; y has 64") as found:
         ticket.wait()
@@ -106,6 +107,7 @@ def test_a_fault_is_read_back_and_named(driver: WatchingDriver) -> None:
     assert ticket.has_raised
     with pytest.raises(mnb.KernelFault, match="writes y"):
         ticket.wait()
+    assert driver.calls["cuMemcpyDtoH"] == 1
 
 
 def test_dispatch_without_a_fault_copies_no_records_back(driver: WatchingDriver) -> None:
@@ -122,10 +124,11 @@ def test_dispatch_without_a_fault_copies_no_records_back(driver: WatchingDriver)
     assert flag
     assert driver.calls["cuMemsetD8Async"] == 1
     engine.launch(kernel, [y, scalar], (64, 1, 1), (32, 1, 1)).wait()
+    assert driver.calls["cuMemcpyDtoH"] == 0
     assert driver.ran[-1][2] == flag  # kept for the next dispatch
 
 
-def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
+def test_time_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
     engine = CudaEngine(driver)
     kernel, y = compiled(engine, "forever"), engine.alloc(4)
     driver.ends = lambda: bool(driver.flag())
@@ -137,7 +140,7 @@ def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
     assert not driver.flag()  # for the next dispatch that gets it
 
 
-def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:
+def test_interrupt_stops_the_dispatches_before_a_launch(driver: WatchingDriver) -> None:
     """The interrupted launch still happens, after the stopped dispatch."""
     engine = CudaEngine(driver)
     endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), np.zeros(64, np.float32)
@@ -152,7 +155,7 @@ def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) ->
         ticket.wait()
 
 
-def test_shared_memory_needs_no_wait(driver: WatchingDriver) -> None:
+def test_launch_is_queued_behind_an_endless_dispatch(driver: WatchingDriver) -> None:
     """A number and the GPU's own memory can be queued after a dispatch that never ends."""
     engine = CudaEngine(driver)
     endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), engine.alloc(4 * 64)
@@ -160,8 +163,9 @@ def test_shared_memory_needs_no_wait(driver: WatchingDriver) -> None:
     flag = driver.ran[-1][2]
     driver.ends = lambda: bool(ctypes.c_uint32.from_address(flag).value)
     view = np.frombuffer(y, np.uint8)[:256]
-    for given in (y, view):
-        engine.launch(kernel, [given, bytearray(4)], (64, 1, 1), (32, 1, 1))
+    for memory in (y, view):
+        engine.launch(kernel, [memory, bytearray(4)], (64, 1, 1), (32, 1, 1))
+    assert len(driver.ran) == 3
     assert not driver.ends()
     ctypes.c_uint32.from_address(flag).value = 1
 
@@ -171,7 +175,7 @@ def test_no_code_is_loaded_while_the_stream_is_held_back(driver: WatchingDriver)
     engine, held = CudaEngine(driver), threading.Event()
     order: list[str] = []
 
-    def load(*_given: Any) -> tuple[int, int]:
+    def load(*_: Any) -> tuple[int, int]:
         order.append("loaded")
         return 0, 1
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines.test_robust import EXTENT, FAULTS, HEAD, RIGHT, arguments
-from engines.test_stop import HEAD as LOOP_HEAD
-from engines.test_stop import LOOPS
-from gpu.test_ptx import assembler
+from faults.endless_loops import HEAD as LOOP_HEAD
+from faults.endless_loops import LOOPS
+from faults.planted_faults import EXTENT, FAULTS, HEAD, RIGHT, arguments
+from gpu.ptx_assembler import assembler
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY
@@ -35,11 +35,11 @@ UNPROVEN = {"a search": {"reads"}}
 @functools.cache
 def built(text: str, name: str) -> CheckedPtx:
     try:
-        made = compile_checked_ptx(mnb.compile(text, checked=True)[name].unit, 90)
+        kernel = compile_checked_ptx(mnb.compile(text, checked=True)[name].unit, 90)
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
-    assert made is not None
-    return made
+    assert kernel is not None
+    return kernel
 
 
 def chosen(kernel: CheckedPtx, k: int) -> CheckedModule:
@@ -72,9 +72,9 @@ def assembled(text: str, folder: Path) -> str:
 def test_each_planted_fault_has_its_check(fault: str, tmp_path: Path) -> None:
     planted = FAULTS[fault]
     kernel = built(f"{HEAD}{planted.body}\n}}", "f")
-    made = chosen(kernel, planted.k)
-    assert planted.kind in {kernel.checks.analysis.accesses[access].kind for access in made.sites}
-    text = kernel.ptx(made)
+    checked_module = chosen(kernel, planted.k)
+    assert planted.kind in {kernel.checks.analysis.accesses[access].kind for access in checked_module.sites}
+    text = kernel.ptx(checked_module)
     assert "metalnb_fault" in entry_of(text)
     assert not assembled(text, tmp_path)
 
@@ -82,10 +82,10 @@ def test_each_planted_fault_has_its_check(fault: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_is_proven(body: str) -> None:
     kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")
-    made = chosen(kernel, EXTENT)
-    kinds = {kernel.checks.analysis.accesses[access].kind for access in made.sites}
+    checked_module = chosen(kernel, EXTENT)
+    kinds = {kernel.checks.analysis.accesses[access].kind for access in checked_module.sites}
     assert kinds == UNPROVEN.get(body, set())
-    assert bool(made.checks.loops) is (body in UNPROVEN)
+    assert bool(checked_module.checks.loops) is (body in UNPROVEN)
 
 
 @pytest.mark.parametrize("body", RIGHT)
@@ -126,22 +126,22 @@ def test_every_endless_loop_checks_the_stop_flag(loop: str, tmp_path: Path) -> N
     kernel = built(f"{LOOP_HEAD}{LOOPS[loop]}\n}}", "forever")
     x, n = np.zeros(256, np.float32), np.zeros(1, np.uint32)
     scalars = [bytearray(np.int32(0).tobytes()), bytearray(np.uint32(1 << 24).tobytes())]
-    made = kernel.checks.for_dispatch([x, n, *scalars], (256, 1, 1), (64, 1, 1))
-    assert made.checks.loops
-    text = kernel.ptx(made)
+    checked_module = kernel.checks.for_dispatch([x, n, *scalars], (256, 1, 1), (64, 1, 1))
+    assert checked_module.checks.loops
+    text = kernel.ptx(checked_module)
     assert re.search(r"and\.b32\s+part, %r\d+, 255;", entry_of(text))
     assert "ld.volatile.global.u32" in entry_of(text)
     assert not assembled(text, tmp_path)
 
 
-def test_only_what_is_not_proven_costs_anything() -> None:
+def test_only_unproven_accesses_are_checked() -> None:
     """A form has one check for each unproven access; none remains in the compiler's second step."""
     kernel = built(f"{HEAD}if (i < uint(k)) a[i] = b[i] + c[k];\n}}", "f")
     weakest = kernel.checks.analysis.weakest_proof
     all_checked = kernel.checks.module_with(Checks(weakest.unproven, weakest.long_loops))
     one = chosen(kernel, EXTENT)
     assert [kernel.checks.analysis.accesses[access].kind for access in one.sites] == ["reads"]
-    calls = [entry_of(kernel.ptx(made)).count("call.uni") for made in (one, all_checked)]
+    calls = [entry_of(kernel.ptx(checked_module)).count("call.uni") for checked_module in (one, all_checked)]
     assert calls[0] == 1 < calls[1] <= len(weakest.unproven)
     text = kernel.ptx(one)
     assert ".loc" not in text
@@ -157,8 +157,8 @@ def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
     if (i == 0) y[0] = s;
 }"""
     given = [np.zeros(1, np.float32), bytearray(np.int32(side).tobytes())]
-    made = built(text, "f").checks.for_dispatch(given, (2 * side, side, 1), (32, 1, 1))
-    assert bool(made.checks.loops) is stops
+    checked_module = built(text, "f").checks.for_dispatch(given, (2 * side, side, 1), (32, 1, 1))
+    assert bool(checked_module.checks.loops) is stops
 
 
 def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
@@ -168,7 +168,7 @@ def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
+def test_kernel_with_a_mistake_raises_only_its_compile_error() -> None:
     """Its author sees the error, and no warning about unchecked accesses."""
     text = f"{HEAD}a[i] = b[i];\n}}"
     unit = replace(mnb.compile(text, checked=True)["f"].unit, cell=scan(text.replace("b[i]", "nowhere")))
@@ -176,7 +176,7 @@ def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
         compile_checked_ptx(unit, 90)
 
 
-def test_a_checked_kernel_is_given_three_addresses_behind_its_launch() -> None:
+def test_checked_kernel_receives_three_addresses_after_its_launch_record() -> None:
     text = "kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) {}"
     signature = mnb.compile(text).k.unit.signature
     (one,) = split_launches((1, 1, 100), (1, 1, 100), full_size=False)
@@ -191,7 +191,7 @@ def test_a_checked_kernel_is_given_three_addresses_behind_its_launch() -> None:
     assert np.frombuffer(one.place, np.uint32)[15] == 2
 
 
-def test_what_a_matrix_reads_of_threadgroup_memory_is_checked() -> None:
+def test_matrix_loads_from_threadgroup_memory_are_checked() -> None:
     """The instruction that reads eight rows for all lanes together cannot be skipped for one lane."""
     body = """#include <metal_stdlib>
 using namespace metal;
@@ -207,9 +207,10 @@ kernel void product(device const half* x, device half* y, constant int& k, uint 
 }"""
     kernel = built(body, "product")
     given = [np.zeros(64, np.float16), np.zeros(64, np.float16)]
-    reads = [
-        [kernel.checks.analysis.accesses[access].kind for access in made.sites].count("reads")
-        for k in (0, 1)
-        for made in [kernel.checks.for_dispatch([*given, bytearray(np.int32(k).tobytes())], (32, 1, 1), (32, 1, 1))]
-    ]
+    reads = []
+    for k in (0, 1):
+        values = [*given, bytearray(np.int32(k).tobytes())]
+        checked_module = kernel.checks.for_dispatch(values, (32, 1, 1), (32, 1, 1))
+        kinds = [kernel.checks.analysis.accesses[access].kind for access in checked_module.sites]
+        reads.append(kinds.count("reads"))
     assert reads[0] == 0 < reads[1]

@@ -9,12 +9,12 @@ import ctypes
 import subprocess
 import sys
 import threading
-from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from gpu.counting_driver import CONTEXTS, CountingDriver
 
 import metalnb as mnb
 from metalnb import engine as engines
@@ -35,7 +35,7 @@ def engine() -> Any:
         pytest.skip(str(error))
 
 
-def test_it_says_what_is_missing_where_there_is_no_gpu() -> None:
+def test_missing_gpu_is_reported() -> None:
     try:
         engines.named("cuda")
     except mnb.EngineUnavailable as error:
@@ -98,7 +98,7 @@ def test_a_threadgroup_of_more_layers_than_a_block_has(engine: Any) -> None:
     assert np.array_equal(y[256:, 1, 1], 2 * np.arange(44) + 1)
 
 
-def test_a_fault_names_the_kernel_and_says_what_is_lost(engine: Any) -> None:
+def test_fault_names_the_kernel_and_the_lost_arrays(engine: Any) -> None:
     text = f"{HEAD}kernel void wild(device float* x, constant ulong& far) {{ x[far] = 1; }}"
     script = f"""
 import numpy as np, metalnb as mnb
@@ -112,7 +112,7 @@ except mnb.KernelFault as error:
     assert "the arrays on it are lost" in done.stdout
 
 
-def test_one_cell_is_the_same_on_every_engine() -> None:
+def test_cell_gives_the_same_result_on_every_engine() -> None:
     text = f"""{HEAD}kernel void k(device const float* x, device float* y, uint i [[thread_position_in_grid]],
                                      uint t [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {{
         threadgroup float tile[64];
@@ -134,73 +134,9 @@ def test_one_cell_is_the_same_on_every_engine() -> None:
         np.testing.assert_array_equal(y, expected, name)
 
 
-class Names:
-    """A class of the driver: its members are numbers, and its instances accept any field."""
-
-    def __getattr__(self, name: str) -> int:
-        return len(name)
-
-    def __call__(self, *given: Any) -> Any:
-        return given[0] if given else SimpleNamespace(location=SimpleNamespace())
-
-
-CONTEXTS: list[Any] = []  # this thread's contexts, the current one last
-
-
-class Driver:
-    """A driver that counts every call and only checks that its context is the current one."""
-
-    def __init__(self, index: int = 0) -> None:
-        self.calls: Counter[str] = Counter()
-        self.stream = 1
-        self.index, self.name, self.capability, self.version, self.processors = index, "none", 90, "13.0", 132
-        self.nominal, self.last_cache = None, 0
-        self.current = SimpleNamespace(is_set=False)
-        self.entered = 0
-        self.settle = lambda: None
-
-    @property
-    def api(self) -> Driver:
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("CU"):
-            return Names()
-
-        def call(*_given: Any) -> tuple[int, int]:
-            assert CONTEXTS[-1:] == [self], name
-            self.calls[name] += 1
-            return 0, 4096 * self.calls[name]
-
-        return call
-
-    def cuMemAllocHost(self, nbytes: int) -> tuple[int, int]:  # noqa: N802  (the driver's name)
-        self._host = np.zeros(nbytes, np.uint8)
-        return 0, self._host.ctypes.data
-
-    def launch(self, *_given: Any) -> int:
-        assert CONTEXTS[-1:] == [self]
-        self.calls["launch"] += 1
-        return 0
-
-    def device_of(self, _address: int) -> int:
-        assert CONTEXTS[-1:] == [self]
-        return self.index
-
-    def take(self, answer: tuple[Any, ...], _kernel: str = "") -> Any:
-        return answer[1]
-
-    def __enter__(self) -> None:
-        self.entered += 1
-        CONTEXTS.append(self)
-
-    def __exit__(self, *_: object) -> None:
-        assert CONTEXTS.pop() is self
-
-
 @pytest.fixture
 def driver() -> Any:
-    return Driver()
+    return CountingDriver()
 
 
 def test_launch_with_gpu_arrays_is_one_driver_call(driver: Any, monkeypatch: Any) -> None:
@@ -256,7 +192,7 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
 
 
 @pytest.mark.parametrize("where", ["launch", "cuEventSynchronize"])
-def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
+def test_driver_error_names_the_kernel(
     driver: Any, monkeypatch: Any, where: str
 ) -> None:
     monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
@@ -308,7 +244,7 @@ def test_ticket_waits_copies_back_and_reports_its_time(driver: Any, monkeypatch:
     assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
 
 
-def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkeypatch: Any) -> None:
+def test_launch_arguments_are_laid_out_as_in_the_drivers_c_interface(driver: Any, monkeypatch: Any) -> None:
     """The arguments of a launch are laid out as in the driver's C interface."""
     seen: list[Any] = []
 
@@ -371,7 +307,7 @@ def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypat
     assert len(program.records) == 2
 
 
-def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monkeypatch: Any) -> None:
+def test_nominal_rates_are_computed_from_the_drivers_attributes(driver: Any, monkeypatch: Any) -> None:
     """An H100 SXM: 3.35 TB/s and 67 TFLOP/s in NVIDIA's data sheet."""
     about = SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in (
         "COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT", "MEMORY_CLOCK_RATE",
@@ -395,7 +331,7 @@ def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monke
 def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> None:
     """In any order, even nested; afterwards the thread has its previous context."""
     monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
-    drivers: list[Any] = [Driver(0), Driver(1)]
+    drivers: list[Any] = [CountingDriver(0), CountingDriver(1)]
     made = [cuda_engine.CudaEngine(driver) for driver in drivers]
     assert [engine.name for engine in made] == ["cuda", "cuda:1"]
     unit = mnb.compile(f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}").k.unit

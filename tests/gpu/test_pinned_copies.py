@@ -131,7 +131,7 @@ def test_every_byte_arrives_both_ways(driver: Any, nbytes: int, threads: int) ->
     assert driver.pageable == 0
 
 
-def test_a_copy_out_sees_what_stands_in_the_stream_before_it(driver: Any) -> None:
+def test_copy_out_follows_earlier_work_of_the_stream(driver: Any) -> None:
     copies = PinnedCopies(driver, 2, PIECE)
     there, data, back = np.zeros(9 * PIECE, np.uint8), numbers(9 * PIECE), np.zeros(9 * PIECE, np.uint8)
     copies.copy_in(there.ctypes.data, data)
@@ -172,7 +172,7 @@ def test_small_copies_use_the_driver(monkeypatch: Any) -> None:
     np.arange(6, dtype=np.int64).reshape(3, 2), np.arange(12, dtype=np.uint32)[::2], np.zeros((3, 0), np.int64),
     np.arange(5, dtype=np.uint8), np.float32(3),
 ], ids=["of 64 bits", "every other", "of nothing", "of bytes", "a number"])  # fmt: skip
-def test_all_bytes_of_a_record_lie_on_the_gpu(monkeypatch: Any, record: Any) -> None:
+def test_record_is_copied_completely_to_the_gpu(monkeypatch: Any, record: Any) -> None:
     record = np.asarray(record)
     there = np.full(64, 0xEE, np.uint8)
     monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)

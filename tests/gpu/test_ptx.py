@@ -7,12 +7,9 @@ a table of each kernel's registers and memory.
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from gpu.ptx_assembler import assembler
 from oracle import laid
 
 import metalnb as mnb
@@ -61,15 +59,6 @@ class Use(NamedTuple):
     shared: int
 
 
-@functools.cache
-def assembler() -> str | None:
-    """Return the path of ptxas, or None."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = spec.submodule_search_locations or () if spec else ()
-    found = [str(path) for folder in folders for path in Path(folder).glob("*/bin/ptxas")]
-    return found[0] if found else shutil.which("ptxas")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def ptx_engine() -> Iterator[Any]:
     if assembler() is None:
@@ -78,7 +67,7 @@ def ptx_engine() -> Iterator[Any]:
 
 
 def _registered() -> Iterator[Any]:
-    engines.REGISTRY["ptx"] = "ptx_engine"
+    engines.REGISTRY["ptx"] = "gpu.ptx_engine"
     try:
         yield engines.named("ptx")
     finally:
@@ -169,8 +158,8 @@ def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -
     hold(uses(units))
 
 
-@pytest.mark.long
-def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine: Any) -> None:
+@pytest.mark.long  # Seconds in the assembler; arrays/test_gpu_plans.py runs the same plans
+def test_reductions_of_long_rows_and_columns_keep_full_occupancy(ptx_engine: Any) -> None:
     """Reductions need all of a processor's threads to hide memory latency, so each thread may use few registers."""
     ptx_engine.seen.clear()
     mnb.use("ptx")
@@ -209,7 +198,7 @@ def test_the_notebooks_kernels_are_assembled_and_spill_nothing() -> None:
 
 
 @pytest.mark.parametrize(("op", "kind"), [("left", "long"), ("left", "ulong"), ("right", "ulong")])
-def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
+def test_shift_amount_is_not_masked(op: str, kind: str) -> None:
     """The instruction takes 32 bits, and clang's back end drops a comparison that the text has."""
     text = f"""#include <metalnb/integers.h>
         kernel void k(device {kind}* x, device const {kind}* y) {{ x[0] = shifted_{op}(x[0], y[0]); }}"""

@@ -50,7 +50,7 @@ kernel void saxpy(device const float* x, device const float* y, device float* ou
     assert not out[10:].any()
 
 
-def test_elements_of_a_vector_count_whole() -> None:
+def test_length_is_counted_in_whole_vectors() -> None:
     kernel = mnb.compile(HEAD + """
 kernel void twice(device float4* x, uint i [[thread_position_in_grid]]) { x[i] = x[i] * 2; }""").twice
     x = np.ones(12, np.float32)
@@ -68,11 +68,11 @@ kernel void histogram(device const uint* data, device atomic_uint* bins, uint i 
 """
 
 
-def test_a_grid_of_the_bins_shape_is_warned_of() -> None:
+def test_grid_of_the_outputs_shape_warns_if_an_input_is_longer() -> None:
     histogram = mnb.compile(HISTOGRAM).histogram
     data, bins = np.zeros(1000, np.uint32), np.zeros(256, np.uint32)
-    told = r"histogram: the grid has the shape of 'bins', 256 threads, but each .* 'data', which has 1,000. Pass"
-    with pytest.warns(mnb.MetalnbWarning, match=told) as caught:
+    message = r"histogram: the grid has the shape of 'bins', 256 threads, but each .* 'data', which has 1,000. Pass"
+    with pytest.warns(mnb.MetalnbWarning, match=message) as caught:
         histogram(data, bins)
     assert [w.filename for w in caught] == [__file__]
     histogram(data, bins, grid=1000)  # as documented: no warning

@@ -46,7 +46,8 @@ def words(text: str, name: str) -> int:
     return sum(word.startswith(name) for word in text.replace("(", " ").split())
 
 
-@pytest.mark.long  # Seconds; guards against quadratic time
+# Seconds, to find quadratic time; the next test compiles as many instantiations of a template.
+@pytest.mark.long
 def test_a_file_of_600_kernels() -> None:
     program = mnb.compile(generated(600), engine="cpu")
     assert len(program) == 600

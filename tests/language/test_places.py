@@ -52,7 +52,7 @@ def program() -> mnb.Program:
     return mnb.compile(CELL)
 
 
-def test_what_each_kernel_surely_uses(program: mnb.Program) -> None:
+def test_array_and_position_are_read_from_the_source(program: mnb.Program) -> None:
     assert {name: kernel.signature.places for name, kernel in program.kernels.items()} == {
         "sums": (("part", "thread_position_in_threadgroup", 256),),
         "flat": (("part", "thread_index_in_threadgroup", 64),),
@@ -62,7 +62,7 @@ def test_what_each_kernel_surely_uses(program: mnb.Program) -> None:
     }
 
 
-def test_too_large_a_threadgroup_is_refused(program: mnb.Program) -> None:
+def test_threadgroup_larger_than_its_array_is_refused(program: mnb.Program) -> None:
     x = np.ones(1024, np.float32)
     with pytest.raises(mnb.LaunchError) as caught:
         program.sums(x, n=1024, grid=1024, threadgroup=257)
@@ -77,7 +77,7 @@ def test_too_large_a_threadgroup_is_refused(program: mnb.Program) -> None:
         program.by_simd(grid=1024, threadgroup=288)
 
 
-def test_all_others_run(program: mnb.Program) -> None:
+def test_threadgroups_that_fit_their_arrays_run(program: mnb.Program) -> None:
     x = np.ones(1024, np.float32)
     assert program.sums(x, n=1024, grid=1024, threadgroup=256).all()
     assert program.sums(x[:100], n=100, grid=100, threadgroup=512).all()  # no threadgroup is larger than its grid

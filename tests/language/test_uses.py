@@ -62,12 +62,12 @@ def program() -> mnb.Program:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_what_the_text_does_with_a_buffer(program: mnb.Program, name: str) -> None:
+def test_use_of_a_buffer_is_read_from_the_source(program: mnb.Program, name: str) -> None:
     kernel = program[f"k{list(ROWS).index(name)}"]
     assert " ".join(p.use or "?" for p in kernel.signature.params) == ROWS[name][2]
 
 
-def test_in_a_template() -> None:
+def test_uses_in_a_template() -> None:
     """In a template, calls are not resolved and types are not known."""
     kernel = mnb.compile(HEAD + """
 template <typename T, typename A> [[kernel]] void scale(
@@ -83,7 +83,7 @@ template [[host_name("scale_half")]] [[kernel]] decltype(scale<half, float>) sca
     assert [p.use for p in kernel.signature.params] == ["read", "update", "write", "read"]
 
 
-def test_a_very_long_kernel_is_not_looked_through() -> None:
+def test_uses_of_a_very_long_kernel_are_unknown() -> None:
     body = "y[i] = 1; " * 2000
     kernel = mnb.compile(f"{HEAD}kernel void k(device float* y, uint i [[thread_position_in_grid]]) {{ {body} }}").k
     assert [p.use for p in kernel.signature.params] == [""]

@@ -98,7 +98,6 @@ def test_elements_outside_every_window_do_not_count(rng: np.random.Generator) ->
         assert np.array_equal(np.isfinite(got), np.isfinite(want)), options
 
 
-
 def test_long_rows_of_attention(rng: np.random.Generator) -> None:
     """Scores that would overflow exp, with the largest ones late."""
     q, k = (np.full((1, 4), s, np.float32) for s in (40, 1))

@@ -222,7 +222,7 @@ def test_user_defined_reduction(rng: np.random.Generator) -> None:
     assert "a + b" in root_mean_square.source
 
 
-@pytest.mark.long(every=3)  # A signed integer, an unsigned one, a float
+@pytest.mark.long(every=3)  # int8, uint8 and float32 remain: each kind of limit that an infinity becomes
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32"])
 def test_infinities_start_a_maximum_and_a_minimum_of_any_dtype(dtype: str) -> None:
     host = np.array([-5, -2, -9] if "u" not in dtype else [5, 2, 9]).astype(dtype)
@@ -254,7 +254,7 @@ def test_an_init_is_checked_for_the_array_that_is_given() -> None:
     assert every_bit(mnb.asarray([7, 6], dtype="uint64")).item() == 6
 
 
-@pytest.mark.long(every=3)  # 3 divides neither count
+@pytest.mark.long(every=3)  # 3 divides neither count: each shape and both votes are among them
 @pytest.mark.parametrize("shape", [(2,), (33,), (70_001,), (300, 77)])
 @pytest.mark.parametrize(("combine", "init", "want"), [("a && b", 1, np.all), ("a || b", 0, np.any)])
 def test_user_defined_reduction_with_votes(

@@ -14,7 +14,7 @@ import metalnb as mnb
     "shape", [(5000,), (2**20 + 17,), (5, 70_001), (70_001, 3), (3000, 65), (3, 1000, 40)], ids=str
 )
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
-def test_long_scans_are_cut_and_put_together(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
+def test_long_scans_match_numpy(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
     host = rng.integers(-3, 4, shape).astype(dtype)  # sums of small integers are exact in any order
     x = mnb.asarray(host)
     for axis in range(host.ndim):
@@ -29,7 +29,7 @@ def test_long_scans_are_cut_and_put_together(shape: tuple[int, ...], dtype: str,
 @pytest.mark.parametrize("view", [
     lambda a: a.T, lambda a: a[::-1], lambda a: a[:, 1::2], lambda a: np.broadcast_to(a, (4, *a.shape)),
 ])  # fmt: skip
-def test_views(view: Any, rng: np.random.Generator) -> None:
+def test_running_sums_of_views(view: Any, rng: np.random.Generator) -> None:
     host = rng.integers(-3, 4, (70, 600)).astype(np.float32)
     base = mnb.asarray(host, copy=True)
     x = base.viewed(view(base.host))
@@ -46,7 +46,7 @@ def test_products_wrap_as_integers_and_pass_zeros(rng: np.random.Generator) -> N
     assert mnb.cumulative_prod(mnb.asarray([2.0, 3.0]), include_initial=True).tolist() == [1, 2, 6]
 
 
-def test_nan_and_infinities_go_on() -> None:
+def test_running_sums_propagate_nan_and_infinities() -> None:
     host = np.ones(40_000, np.float32)
     host[20_000] = np.inf
     host[30_000] = np.nan
@@ -54,24 +54,27 @@ def test_nan_and_infinities_go_on() -> None:
     assert np.array_equal(got, host.cumsum(), equal_nan=True)
 
 
-def test_running_sums_are_nearer_than_adding_one_by_one() -> None:
+def test_running_sums_are_at_least_as_exact_as_numpys() -> None:
     host = np.random.default_rng(3).random(2**20, np.float32)
     exact = host.cumsum(dtype=np.float64)
     ours = np.abs(mnb.cumulative_sum(mnb.asarray(host)).numpy() - exact).max()
     assert ours <= np.abs(host.cumsum() - exact).max()
 
 
-def test_dtypes_and_none() -> None:
+def test_running_sums_have_the_standards_dtypes() -> None:
     assert mnb.cumulative_sum(mnb.asarray(np.ones(3, np.uint8))).dtype == np.uint64
     assert mnb.cumulative_sum(mnb.asarray(np.ones(3, np.bool_))).tolist() == [1, 2, 3]
     assert mnb.cumulative_sum(mnb.asarray([1.5, 1.5]), dtype="int32").tolist() == [1, 2]
+
+
+def test_running_sums_of_an_empty_array() -> None:
     none = mnb.asarray(np.zeros((0, 3), np.float32))
     assert mnb.cumulative_sum(none, axis=0).shape == (0, 3)
     assert mnb.cumulative_sum(none, axis=0, include_initial=True).tolist() == [[0, 0, 0]]
     assert mnb.cumulative_prod(none, axis=0, include_initial=True).tolist() == [[1, 1, 1]]
 
 
-def test_bad_calls_name_the_op_and_the_values() -> None:
+def test_invalid_calls_name_the_op_and_the_values() -> None:
     x = mnb.asarray(np.zeros((2, 3), np.float32))
     with pytest.raises(ValueError, match=r"^cumulative_sum: axis must be given for an array of 2 axes"):
         mnb.cumulative_sum(x)

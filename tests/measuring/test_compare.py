@@ -50,7 +50,7 @@ def comparison(first: Any, second: Any, names: tuple[str, str] = ("a", "b")) -> 
 # ---- The statistics --------------------------------------------------------------------------------------------------
 
 
-def test_the_interval_is_the_tables() -> None:
+def test_median_interval_matches_the_table() -> None:
     """For n = 15 the 4th and 12th values enclose the median with 96.5 %; for n = 6 the extremes do with 96.9 %."""
     assert median_interval(range(1, 16)) == (4, 12)
     assert median_interval(range(1, 7)) == (1, 6)
@@ -60,7 +60,7 @@ def test_the_interval_is_the_tables() -> None:
 
 
 @pytest.mark.parametrize("n", [15, 24, 41])
-def test_the_interval_holds_the_median_as_often_as_it_says(n: int, rng: np.random.Generator) -> None:
+def test_median_interval_has_its_stated_confidence(n: int, rng: np.random.Generator) -> None:
     trials = 4000
     inside = 0
     for values in np.exp(rng.normal(0, 0.5, (trials, n))):  # skewed, as times are; the median is 1
@@ -69,7 +69,7 @@ def test_the_interval_holds_the_median_as_often_as_it_says(n: int, rng: np.rando
     assert inside / trials > 0.95 - 4 * math.sqrt(0.95 * 0.05 / trials)
 
 
-def test_equal_kernels_are_not_called_different(rng: np.random.Generator) -> None:
+def test_equal_kernels_have_no_winner(rng: np.random.Generator) -> None:
     """With 5 % noise and a drift that affects both, none of 2,000 comparisons is wrong."""
     called = 0
     for _ in range(2000):
@@ -79,7 +79,7 @@ def test_equal_kernels_are_not_called_different(rng: np.random.Generator) -> Non
     assert called <= 20  # 1 %: the interval alone would report 5 %
 
 
-def test_a_clear_difference_is_always_called(rng: np.random.Generator) -> None:
+def test_clear_difference_always_has_a_winner(rng: np.random.Generator) -> None:
     for _ in range(500):
         first = 1e-3 * np.exp(rng.normal(0, 0.1, 15))
         second = 2e-3 * np.exp(rng.normal(0, 0.1, 15))
@@ -147,7 +147,7 @@ def several(*seconds: Any, **more: Any) -> mnb.Comparison:
     return mnb.Comparison(names, "cpu", "a chip", "device", tuple(map(tuple, seconds)), **more)
 
 
-def test_the_fastest_of_several_is_called_beyond_all_others(rng: np.random.Generator) -> None:
+def test_winner_of_several_is_faster_than_all_others(rng: np.random.Generator) -> None:
     def noisy(seconds: float) -> Any:
         return seconds * np.exp(rng.normal(0, 0.02, 15))
 
@@ -193,7 +193,7 @@ def test_each_runs_first_as_often_as_another(count: int) -> None:
 # ---- Measuring -------------------------------------------------------------------------------------------------------
 
 
-def test_more_work_is_called(program: mnb.Program) -> None:
+def test_kernel_with_more_work_loses(program: mnb.Program) -> None:
     """Eight times the work, since a test may run on a busy machine; benchmarks/timing.py detects twice the work."""
     y = np.ones(1 << 14, np.float32)
     once, more = program.chain.prepare(y, 400), program.chain.prepare(y, 3200)
@@ -295,7 +295,7 @@ def test_a_lambda_is_named_by_its_source() -> None:
 # ---- How it reads ----------------------------------------------------------------------------------------------------
 
 
-def test_a_comparison_goes_through_json() -> None:
+def test_comparison_is_equal_after_json() -> None:
     found = comparison([1.0, 2.0], [3.0, 4.0])
     assert mnb.Comparison.from_json(json.loads(json.dumps(found.to_json()))) == found
 
@@ -307,7 +307,7 @@ def test_ratio_has_only_significant_digits() -> None:
     assert "0.000" not in said
 
 
-def test_the_text_and_the_card_say_the_same() -> None:
+def test_text_and_card_have_the_same_figures() -> None:
     found = comparison([2e-3] * 15, [1e-3] * 15, ("<slow>", "fast"))
     root = ET.fromstring(found._repr_html_())  # noqa: S314  (made here)
     words = " ".join("".join(root.itertext()).split())

@@ -65,7 +65,7 @@ def test_profile_counts_become_rates(program: mnb.Program) -> None:
     assert (page.count("arithmetic"), page.count("FLOP/s")) == (1, 1)
 
 
-def test_it_sees_what_ran_while_it_was_on(program: mnb.Program) -> None:
+def test_monitor_records_dispatches_while_it_runs(program: mnb.Program) -> None:
     y = X.copy()
     program.saxpy(X, y, 1.0)
     with mnb.monitor() as seen:
@@ -90,7 +90,7 @@ def test_it_sees_what_ran_while_it_was_on(program: mnb.Program) -> None:
     assert counts == {(1000,): 3, (500,): 1}, "the figures of a row are of the same call"
 
 
-def test_nothing_is_there_when_it_is_off(program: mnb.Program) -> None:
+def test_stopped_monitors_leave_no_observer(program: mnb.Program) -> None:
     engine = program.saxpy.engine
     assert engine.observers == ()
     one, two = mnb.monitor(), mnb.monitor()
@@ -104,7 +104,7 @@ def test_nothing_is_there_when_it_is_off(program: mnb.Program) -> None:
 
 
 @pytest.mark.skipif("METALNB_ENGINE" in os.environ, reason="the device's clock is the cpu engine's")
-def test_the_seconds_are_the_devices(program: mnb.Program) -> None:
+def test_recorded_seconds_are_the_device_clocks(program: mnb.Program) -> None:
     engine = program.spin.engine
     seen: list[Any] = []
     end = observe(engine, seen.append)
@@ -268,7 +268,7 @@ def test_a_dispatch_that_failed_is_counted_as_such(program: mnb.Program) -> None
     ({"keep": 0}, "at least 1; got 0"), ({"keep": True}, "got True"), ({"keep": 1.5}, "got 1.5"),
     ({"engine": "x"}, "unknown engine 'x'"),
 ])  # fmt: skip
-def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(mnb.MetalnbError, match=message):
         mnb.monitor(**options)
 
@@ -384,7 +384,7 @@ def test_the_rate_of_a_row_is_that_of_its_median(times: list[float]) -> None:
     [(1e10, 1 << 25, ""), (3e8, 1 << 25, "from the caches"), (3e8, 1 << 19, "partly from the caches"),
      (3e8, 1 << 10, "parts are not touched"), (3e8, None, "parts are not touched"), (0.0, 1 << 25, "")],
 )  # fmt: skip
-def test_what_is_above_the_limit_says_why(limit: float, cache: int | None, said: str) -> None:
+def test_rate_above_the_limit_is_explained(limit: float, cache: int | None, said: str) -> None:
     monitor = _recorded([1e-3] * 3, 1 << 20, limit, cache)
     share = f"{(1 << 20) / 1e-3 / limit:.0%}".replace("%", " %") if limit else ""
     for shown in (re.sub(r"<[^>]*>", "", monitor_html(monitor)), repr(monitor)):

@@ -9,10 +9,10 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from measuring.example_timing import TIMING
 from metal_module import metal_module
 
 import metalnb as mnb
@@ -24,7 +24,6 @@ from metalnb.timing import sampling
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Traffic
 from metalnb.timing.traffic import copy_notes
-from metalnb.timing.units import percent, rate, seconds
 from metalnb.widgets.quick_timing import quick
 
 SOURCE = """
@@ -48,10 +47,6 @@ kernel void chain(device float* y, constant uint& rounds, uint i [[thread_positi
 static void into(device float* y, uint i) { y[i] = 1; }
 kernel void helped(device float* y, uint i [[thread_position_in_grid]]) { into(y, i); }
 """
-GIVEN = mnb.Timing(
-    "k", "cpu", "a chip", "device", (2e-3, 1e-3, 4e-3, 3e-3, 5e-3), 7, 5e-6, 9e-3, 24_000_000, 3e6, 10e9, "triad", 2e9,
-    1 << 20, (1000, 2), (32, 2), {"x": "float32 (3,)"}, ("<b>",),
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -70,36 +65,34 @@ def arrays(n: int = 4096) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(n, dtype=np.float32), np.ones(n, np.float32)
 
 
-# ---- The record ------------------------------------------------------------------------------------------------------
 
 
-def test_the_figures_are_made_of_the_times() -> None:
-    assert (GIVEN.median, GIVEN.best) == (3e-3, 1e-3)
-    assert (GIVEN.p20, GIVEN.p80) == pytest.approx((1.8e-3, 4.2e-3))
-    assert GIVEN.spread == pytest.approx(0.8)
-    assert GIVEN.bandwidth == pytest.approx(8e9)
-    assert GIVEN.share == pytest.approx(0.8)
-    assert GIVEN.throughput == pytest.approx(1e9)
-    assert GIVEN.intensity == pytest.approx(0.125)
-    bare = replace(GIVEN, bytes=None, flops=None)
+def test_figures_are_computed_from_the_times() -> None:
+    assert (TIMING.median, TIMING.best) == (3e-3, 1e-3)
+    assert (TIMING.p20, TIMING.p80) == pytest.approx((1.8e-3, 4.2e-3))
+    assert TIMING.spread == pytest.approx(0.8)
+    assert TIMING.bandwidth == pytest.approx(8e9)
+    assert TIMING.share == pytest.approx(0.8)
+    assert TIMING.throughput == pytest.approx(1e9)
+    assert TIMING.intensity == pytest.approx(0.125)
+    bare = replace(TIMING, bytes=None, flops=None)
     assert (bare.bandwidth, bare.share, bare.throughput, bare.intensity) == (None,) * 4
 
 
 def test_quantiles_match_numpy(rng: np.random.Generator) -> None:
     for n in (1, 2, 5, 8):
-        timing = replace(GIVEN, seconds=tuple(rng.random(n).tolist()))
+        timing = replace(TIMING, seconds=tuple(rng.random(n).tolist()))
         parts = (timing.best, timing.p20, timing.median, timing.p80)
         assert parts == pytest.approx(np.quantile(timing.seconds, (0, 0.2, 0.5, 0.8)).tolist())
         assert {type(part) for part in parts} == {float}  # JSON has no NumPy scalars
 
 
-def test_a_timing_goes_through_json() -> None:
-    assert mnb.Timing.from_json(json.loads(json.dumps(GIVEN.to_json()))) == GIVEN
+def test_timing_is_equal_after_json() -> None:
+    assert mnb.Timing.from_json(json.loads(json.dumps(TIMING.to_json()))) == TIMING
     with pytest.raises((KeyError, TypeError)):
         mnb.Timing.from_json({"kernel": "k"})
 
 
-# ---- Measuring -------------------------------------------------------------------------------------------------------
 
 
 def test_a_kernel_is_measured(program: mnb.Program) -> None:
@@ -243,7 +236,7 @@ def test_arrays_of_the_engine_are_timed_to_the_end_of_their_dispatches(program: 
     assert (traffic.kernel, traffic.bytes, traffic.clock) == ("add", 12 * x.size, "wall")
 
 
-def test_cold_means_after_a_flush(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cold_times_follow_a_flush(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     monkeypatch.setattr(sampling, "_flusher", lambda engine: lambda: done.append("flush"))
     monkeypatch.setattr(sampling.DispatchJob, "run", lambda job, count: done.append(f"run {count}") or len(done))
@@ -288,7 +281,6 @@ def test_a_callable_that_fails_fails_with_its_own_error() -> None:
         mnb.measure(lambda: 1 / 0)
 
 
-# ---- The clocks ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -370,66 +362,19 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     assert (y == 1).all()
 
 
-# ---- How it reads ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "bound", "said"),
-    [
-        ({}, "memory", "bound by memory: 80 % of what triad reaches"),
-        ({"flops": 5e6}, "arithmetic", "bound by arithmetic: 83 % of what chains of fma reach"),
-        ({"bytes": 3_000_000}, "neither", "10 % of the memory limit (triad) and 50 % of the arithmetic limit"),
-        ({"empty": 0.1}, "dispatch", "an empty dispatch costs 100 ms, the kernel itself takes 3.00 ms"),
-        ({"limit": 1e9, "cache": 1 << 30}, "caches", "runs from the caches: 800 % of what memory can give (triad)"),
-        ({"limit": 5e9, "cache": 1 << 23}, "caches", "runs partly from the caches: 160 % of what memory"),
-        ({"limit": 7.5e9, "cache": 1 << 23}, "memory", "bound by memory: 107 %"),
-        ({"limit": 1e9}, "unknown", "800 % of what triad reaches: it cannot have moved all the bytes counted"),
-        ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not accessed; pass bytes="),
-        ({"empty": 0.1, "grid": ()}, "memory", "bound by memory"),  # a function: no dispatch need be in it
-        ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= (--flops in a magic) to learn"),
-        ({"bytes": None}, "unknown", "50 % of the arithmetic limit; pass bytes= (--bytes in a magic) to"),
-        ({"bytes": None, "flops": None}, "unknown", ""),
-    ],
-)
-def test_the_verdict(changes: dict[str, Any], bound: str, said: str) -> None:
-    found = bottleneck(replace(GIVEN, **changes))
-    assert found.bound == bound
-    assert said in found.sentence
-
-
-def test_the_text_and_the_card_say_the_same() -> None:
-    text, html = repr(GIVEN), GIVEN._repr_html_()
-    root = ET.fromstring(html)  # noqa: S314  (made here)
-    words = " ".join("".join(root.itertext()).split())
-    shared = ["3.00 ms", "5 batches of 7, device clock", "8.00 GB/s, 80 % of the 10.0 GB/s that triad reaches",
-              "1.00 GFLOP/s, 50 % of 2.00 GFLOP/s", "an empty dispatch: 5.00 µs", "9.00 ms", "1,000 × 2",
-              "x float32 (3,)", "<b>", "bound by memory"]  # fmt: skip
-    for phrase in shared:
-        assert phrase in text
-        assert phrase in words
-    (full,) = [d for d in root.iter("div") if d.get("style") == "width:80.0%"]
-    assert full is not None
-    assert "█" * 24 + "░" * 6 in text
-
-
-def test_a_bar_ends_at_the_limit() -> None:
-    beyond = replace(GIVEN, limit=1e9)
-    assert "width:100.0%" in beyond._repr_html_()
-    assert "800 % of the 1.00 GB/s" in repr(beyond)
-    assert "metalnb-bar" not in replace(GIVEN, bytes=None)._repr_html_().split("</style>")[1]
-
-
-def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_machine_and_unsteady_times_are_warned_of(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.timing.measure import _warnings
 
     found = replace(mnb.limits(), others=0.0, spread=0.0)
-    calm = replace(GIVEN, seconds=(3e-3,) * 5)
+    calm = replace(TIMING, seconds=(3e-3,) * 5)
     assert _warnings(calm, found, 0.05) == ()
     busy = "the limits were measured while the machine was busy: mnb.limits(again=True)"
     assert _warnings(calm, replace(found, others=0.9), 0.05) == (busy,)
     assert _warnings(calm, found, 0.5) == ("other programs used 50 % of the processors meanwhile",)
-    assert _warnings(GIVEN, found, 0.0) == ("the times spread over 80 % of the median",)
-    assert _warnings(GIVEN, found, 0.5)[0].endswith("median; other programs used 50 % of the processors meanwhile")
+    assert _warnings(TIMING, found, 0.0) == ("the times spread over 80 % of the median",)
+    assert _warnings(TIMING, found, 0.5)[0].endswith("median; other programs used 50 % of the processors meanwhile")
     (said,) = _warnings(replace(calm, limit=1e9), found, 0.0)
     assert said.startswith(f"faster than the limit of {found.date[:10]}")
     (said,) = _warnings(replace(calm, limit=1e9, cache=1 << 26), found, 0.0)
@@ -448,7 +393,7 @@ def test_kernel_without_declared_work_is_counted(program: mnb.Program) -> None:
     assert f"on a GPU: {timing.counted[0]}" in repr(timing)
     assert timing == mnb.Timing.from_json(json.loads(json.dumps(timing.to_json())))
     assert mnb.measure(spread, x, out, cold=False, counted=True, flops=1.0).flops == 1.0
-    known = replace(GIVEN, flops=1e6, peak=1e12, limit=1e12, counted=timing.counted)
+    known = replace(TIMING, flops=1e6, peak=1e12, limit=1e12, counted=timing.counted)
     assert "what a GPU would wait for: line 2" in bottleneck(known).sentence
     nothing = replace(known, counted=(), most_needed="")
     assert "divergent branches, latency" in bottleneck(nothing).sentence
@@ -498,32 +443,6 @@ def test_bottleneck_depends_on_the_gpu() -> None:
     few = "; one threadgroup is fewer than the 10 processors of an M2 and the 132 processors of an NVIDIA H100 SXM"
     assert describe_bottleneck(both) == longest + few
     assert describe_bottleneck(replace(both, buffers=(), lines=())) == f"nothing{few}"
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        (seconds(1.5), "1.50 s"), (seconds(4.714e-3), "4.71 ms"), (seconds(0.99999e-3), "1.00 ms"),
-        (seconds(123.4e-6), "123 µs"), (seconds(12.34e-9), "12.3 ns"), (seconds(9.996e-6), "10.0 µs"),
-        (seconds(4000), "4,000 s"), (rate(42.06e9, "B/s"), "42.1 GB/s"), (rate(1.234e12, "FLOP/s"), "1.23 TFLOP/s"),
-        (rate(12, "B/s"), "12.0 B/s"), (rate(0, "B/s"), "0 B/s"), (percent(0.934), "93 %"), (percent(0.0512), "5.1 %"),
-        (percent(0), "0 %"), (percent(0.0996), "10 %"),
-        (percent(0.9949), "99 %"), (percent(0.995), "99.5 %"), (percent(0.9999), "99.9 %"), (percent(1), "100 %"),
-    ],
-)  # fmt: skip
-def test_numbers_are_written_in_three_digits(said: str, expected: str) -> None:
-    assert said == expected
-
-
-def test_the_times_are_drawn() -> None:
-    ax = GIVEN.plot()
-    assert ax.get_title() == "k"
-    assert ax.get_xlabel() == "ms per dispatch, device clock"
-    assert sum(p.get_height() for p in ax.patches[:5]) == 5
-    assert GIVEN.plot(ax) is ax
-    from matplotlib import pyplot as plt
-
-    plt.close(ax.figure)
 
 
 @pytest.mark.parametrize("module", ["sampling", "compare"])

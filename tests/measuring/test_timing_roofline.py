@@ -28,7 +28,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> mnb.Roofline:
     return mnb.roofline(STREAM, CHAIN, SLOW, BARE)
 
 
-def test_a_sentence_says_what_bounds_each(found: mnb.Roofline) -> None:
+def test_sentence_names_the_bound_of_each_kernel(found: mnb.Roofline) -> None:
     stream, chain, slow, bare = found.sentences
     assert stream == "1 stream: bound by memory: 90 % of what copy reaches"
     assert chain == "2 chain: bound by arithmetic: 90 % of what chains of fma reach"

@@ -95,7 +95,6 @@ def test_best_configuration_does_the_least_work(program: mnb.Program, forgotten:
     assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
 
 
-
 def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
     text = """kernel void scale(device const float* x, device float* y, constant float& a,
@@ -179,7 +178,7 @@ def test_applied_threadgroup_is_the_default_for_grids_of_its_rank(
     assert kernel.prepare(image).threadgroup == (32, 8, 1)
 
 
-def test_it_is_remembered_by_content_in_a_later_process(empty_cache: dict[str, str]) -> None:
+def test_applied_configuration_is_found_by_content_in_another_process(empty_cache: dict[str, str]) -> None:
     script = """
 import sys, numpy as np, metalnb as mnb
 text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] += %s; }"
@@ -260,7 +259,7 @@ def test_the_widget_follows_the_sweep(program: mnb.Program, forgotten: None) -> 
     assert set(program.plane.tuned) == {2}
 
 
-def test_nothing_that_ran_cannot_be_applied(program: mnb.Program) -> None:
+def test_tuner_without_results_cannot_be_applied(program: mnb.Program) -> None:
     idle = mnb.tune(program.plane, np.zeros((4, 4), np.float32), threadgroup=[4], run=False)
     with pytest.raises(mnb.LaunchError, match=r"no configuration has run yet. Call run\(\)"):
         idle.apply()
@@ -317,7 +316,7 @@ def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Pr
     assert html.count("µs</td>") + html.count("ns</td>") + html.count("ms</td>") == 3
 
 
-def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, forgotten: None) -> None:
+def test_default_configuration_has_no_gain_over_itself(program: mnb.Program, forgotten: None) -> None:
     """It is measured once, wherever it is listed; a trial that is slower, or faster only by noise, does not win."""
     tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
     place = next(i for i, t in enumerate(tuner.trials) if t.threadgroup == tuner.baseline.threadgroup)
@@ -425,7 +424,8 @@ def test_the_gain_is_a_median_with_an_interval(program: mnb.Program) -> None:
     assert tuner.interval == (1.1, 1.9)  # of nine, the second and the eighth: 1 - 2 (1 + 9) / 2^9 is 96 %
 
 
-@pytest.mark.long  # Each configuration runs for 0.1 s on all cores
+# Each configuration runs for 0.1 s on all cores; other tests decide the same from given times.
+@pytest.mark.long
 @pytest.mark.parametrize(("sure", "clock"), [(0.0, "wall"), (math.inf, "device")])
 def test_far_slower_configuration_is_abandoned_after_one_run(
     sure: float, clock: str, monkeypatch: pytest.MonkeyPatch,
@@ -455,7 +455,7 @@ def test_far_slower_configuration_is_abandoned_after_one_run(
     assert tuner.best is tuner.baseline
 
 
-def test_it_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     """A measurement in progress when the sweep is stopped is discarded and repeated."""
     from metalnb.widgets.tune import sweep as module
 

@@ -1,10 +1,16 @@
-"""The engine `metal` on its double, under its own name."""
+"""The engines `metal` and `metal:metalcompute`, on their doubles or on a Mac, under their own names."""
+
+from types import ModuleType
 
 import pytest
-from doubled_engines import Calls, doubled
+from metal.doubled_engines import Calls, doubled
+from metal_module import metal_module
 
 from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.metal_engine import MetalEngine
+from metalnb.engine.metal.metalcompute_path import open_engine
+from metalnb.engine.metal.metalcompute_path.metalcompute_engine import MetalcomputeEngine
+from metalnb.program import compiled
 
 
 @pytest.fixture
@@ -19,3 +25,18 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return Calls(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def metalcompute() -> ModuleType:
+    return metal_module()
+
+
+@pytest.fixture
+def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalcomputeEngine:
+    """Make ``engine="metal:metalcompute"`` use these tests' metalcompute."""
+    opened = open_engine(module=metalcompute)
+    others = engines._open
+    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    compiled._programs.clear()  # cached programs belong to an earlier test's engine
+    return opened

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from doubled_engines import ADD, Calls, doubled, metal, pages
 from interrupts import run_together
+from metal.doubled_engines import ADD, Calls, doubled, metal, pages
 from metal_double import CONSTANTS
 from metal_double.commands import MTLCommandBuffer, MTLComputeCommandEncoder
 

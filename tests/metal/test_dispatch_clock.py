@@ -7,7 +7,7 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
-from doubled_engines import ADD, Calls, metal
+from metal.doubled_engines import ADD, Calls, metal
 from metal_double.commands import SAMPLING, MTLCommandBuffer, MTLComputeCommandEncoder
 from metal_double.counters import MTLComputePassDescriptor, MTLCounterSampleBuffer, MTLCounterSampleBufferDescriptor
 from metal_double.device import MTLDevice
@@ -108,7 +108,7 @@ def a_clock_that_stands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("spoil", [unresolved, never_taken, backwards, too_long, a_clock_that_stands])
-def test_samples_that_cannot_be_are_not_used(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
+def test_impossible_samples_are_not_used(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
     spoil(monkeypatch)
     engine = metal_package.open_engine(module=metal_double)
     monkeypatch.setattr(MTLCommandBuffer, "GPUStartTime", lambda _: 1.0)
@@ -117,7 +117,7 @@ def test_samples_that_cannot_be_are_not_used(monkeypatch: pytest.MonkeyPatch, sp
 
 
 @pytest.mark.usefixtures("steady", "engine")
-def test_measuring_is_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_uses_the_dispatch_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     opened, others = metal_package.open_engine(module=metal_double), engine_choice._open
     monkeypatch.setattr(engine_choice, "_open", lambda name: opened if name == "metal" else others(name))
     kernel = metal(ADD + "// measured").add

@@ -207,7 +207,7 @@ def test_every_selector_class_function_and_constant_is_in_the_wheels_tables(whee
     assert len(names) > 15
 
 
-def test_names_that_are_put_together_are_there(wheel: Wheel) -> None:
+def test_names_composed_at_run_time_exist(wheel: Wheel) -> None:
     made = {f"MTLLanguageVersion{major}_{minor}" for major, minor in VERSIONS}
     vectors = ("", "2", "3", "4")
     made |= {f"MTLDataType{name}{count}" for name, _ in _SCALARS.values() for count in vectors}
@@ -217,14 +217,14 @@ def test_names_that_are_put_together_are_there(wheel: Wheel) -> None:
     assert made - CONSTANTS.keys() == set()
 
 
-def test_what_the_wheel_leaves_out_is_left_out_and_used(wheel: Wheel) -> None:
+def test_unlisted_names_are_missing_from_the_wheel_and_used(wheel: Wheel) -> None:
     found = [used(text) for text in texts()]
     both = {name for one in found for name in (*one.selectors, *one.names)}
     assert set(UNLISTED) & {*wheel.listed(), *wheel.names, *wheel.constants} == set()
     assert set(UNLISTED) - both == set()
 
 
-def test_what_the_wheel_leaves_out_is_on_the_page_of_what_was_never_seen() -> None:
+def test_unlisted_names_are_documented_as_never_seen() -> None:
     page = (Path(__file__).parents[2] / "docs" / "mac.md").read_text("utf-8")
     listed = set(re.findall(r"`([\w:]+)`", page.split("## Never seen")[1]))
     assert set(UNLISTED) - listed == set()

@@ -49,7 +49,7 @@ def kernel(dev: object, body: str, arguments: str = "device uint* out [[buffer(0
 # ---- Devices ---------------------------------------------------------------------------------------------------------
 
 
-def test_devices() -> None:
+def test_devices_have_name_memory_and_rate() -> None:
     devices = mc.get_devices()
     first = devices[0]
     assert isinstance(devices, tuple)
@@ -73,7 +73,7 @@ def test_invalid_device_index_is_refused() -> None:
     assert str(mc.Device(index=99)) == str(mc.Device())  # keywords are ignored
 
 
-def test_what_an_object_is_called(dev: object) -> None:
+def test_objects_have_metalcomputes_names(dev: object) -> None:
     program = dev.kernel(SIN)
     function = program.function("test")
     handle = function(1, dev.buffer(4), dev.buffer(4))
@@ -100,7 +100,7 @@ def test_a_buffer_is_shared_memory(dev: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "data",
     [
         array("f", [1, 2, 3]),
         bytes(range(12)),
@@ -109,30 +109,30 @@ def test_a_buffer_is_shared_memory(dev: object) -> None:
     ],
     ids=["array", "bytes", "memoryview", "ndarray"],
 )  # fmt: skip
-def test_a_buffer_with_a_copy_of_another(dev: object, given: object) -> None:
-    buffer = dev.buffer(given)
-    wanted = memoryview(given).tobytes()
+def test_a_buffer_with_a_copy_of_another(dev: object, data: object) -> None:
+    buffer = dev.buffer(data)
+    wanted = memoryview(data).tobytes()
     assert bytes(buffer) == wanted
     memoryview(buffer)[0] ^= 255
-    assert memoryview(given).tobytes() == wanted
+    assert memoryview(data).tobytes() == wanted
 
 
-@pytest.mark.parametrize(("given", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
-def test_buffer_sizes_are_accepted_as_int_accepts_them(dev: object, given: object, nbytes: int) -> None:
+@pytest.mark.parametrize(("data", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
+def test_buffer_sizes_are_accepted_as_int_accepts_them(dev: object, data: object, nbytes: int) -> None:
     """Anything that int() accepts, except NumPy's scalars: their buffer protocol takes precedence."""
-    assert memoryview(dev.buffer(given)).nbytes == nbytes
+    assert memoryview(dev.buffer(data)).nbytes == nbytes
 
 
-@pytest.mark.parametrize("given", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
-def test_non_buffers_are_refused(dev: object, given: object) -> None:
+@pytest.mark.parametrize("data", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
+def test_non_buffers_are_refused(dev: object, data: object) -> None:
     with pytest.raises(mc.error, match=r"^Unsupported input format$"):
-        dev.buffer(given)
+        dev.buffer(data)
 
 
-@pytest.mark.parametrize("given", [0, -1, 1 << 60, 1 << 70, b""])
-def test_a_buffer_that_cannot_be(dev: object, given: object) -> None:
+@pytest.mark.parametrize("data", [0, -1, 1 << 60, 1 << 70, b""])
+def test_impossible_buffer_size_is_refused(dev: object, data: object) -> None:
     with pytest.raises(mc.error, match=r"^Could not make buffer$"):
-        dev.buffer(given)
+        dev.buffer(data)
 
 
 def test_a_buffer_has_the_buffer_protocol_and_nothing_else(dev: object) -> None:
@@ -153,24 +153,24 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(dev: object) -> None:
 
 def test_compile_run_and_read_back(dev: object) -> None:
     count = 1_234_567
-    given = dev.buffer(count * 4)
-    memoryview(given).cast("f")[:] = array("f", range(count))
+    data = dev.buffer(count * 4)
+    memoryview(data).cast("f")[:] = array("f", range(count))
     out = dev.buffer(count * 4)
-    dev.kernel(SIN).function("test")(count, given, out)
+    dev.kernel(SIN).function("test")(count, data, out)
     wanted = np.sin(np.arange(count, dtype=np.float32).astype(np.float64)) + 10
     assert np.abs(np.frombuffer(out, np.float32) - wanted).max() < 1e-3
 
 
 def test_a_plain_buffer_is_copied_in_and_never_out(dev: object) -> None:
-    given = array("f", [1, 2, 3])
+    data = array("f", [1, 2, 3])
     lost = array("f", [0, 0, 0])
     out = dev.buffer(12)
     sine = dev.kernel(SIN).function("test")
-    handle = sine(3, given, out)
-    given[0] = 100
+    handle = sine(3, data, out)
+    data[0] = 100
     del handle
     assert memoryview(out).cast("f").tolist() == pytest.approx([math.sin(x) + 10 for x in (1, 2, 3)], abs=1e-4)
-    sine(3, given, lost)
+    sine(3, data, lost)
     assert lost.tolist() == [0, 0, 0]
 
 
@@ -204,7 +204,7 @@ def test_a_handle_keeps_its_buffers(dev: object) -> None:
     assert (np.frombuffer(out, np.uint32) == np.arange(1 << 20)).all()
 
 
-def test_handles_that_are_still_there_at_the_end() -> None:
+def test_process_exits_with_handles_alive() -> None:
     text = """
 import atexit, builtins
 def late():  # after metalcompute has waited for all that it knew; what builtins hold goes when no module is left
@@ -221,7 +221,7 @@ print("started", flush=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "started\n", "")
 
 
-def test_from_several_threads(dev: object) -> None:
+def test_several_python_threads_may_run_one_kernel(dev: object) -> None:
     step = kernel(dev, "out[id] = id * 2;")
     wrong = []
 
@@ -268,18 +268,18 @@ def over_dispatch(dev: object, count: float, limit: int) -> tuple[int, list[int]
         (256, 300.9, 256, 2),
     ],
 )
-def test_over_dispatch(dev: object, limit: int, count: float, size: int, groups: int) -> None:
+def test_kernel_runs_more_threads_than_the_count(dev: object, limit: int, count: float, size: int, groups: int) -> None:
     assert over_dispatch(dev, count, limit) == (size * groups, [size, groups, 32])
 
 
 @only_double  # a GPU may allow fewer where a kernel needs many registers
 @pytest.mark.parametrize(("count", "groups"), [(1, 1), (1024, 1), (1025, 2), (5000, 5)])
-def test_over_dispatch_of_a_kernel_that_sets_no_limit(dev: object, count: int, groups: int) -> None:
+def test_kernel_without_a_limit_runs_threadgroups_of_1024(dev: object, count: int, groups: int) -> None:
     assert over_dispatch(dev, count, 0) == (1024 * groups, [1024, groups, 32])
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_no_threads(dev: object, count: int) -> None:
+def test_count_of_zero_runs_no_threads(dev: object, count: int) -> None:
     assert over_dispatch(dev, count, 64) == (0, [0, 0, 0])
 
 
@@ -324,11 +324,11 @@ def test_an_unknown_function(dev: object) -> None:
 
 def test_a_missing_count_and_missing_buffers(dev: object) -> None:
     sine = dev.kernel(SIN).function("test")
-    given, out = array("f", [1]), dev.buffer(4)
-    for wrong in ((given, out), (out, given), (None, out), ("1", out)):
+    data, out = array("f", [1]), dev.buffer(4)
+    for wrong in ((data, out), (out, data), (None, out), ("1", out)):
         with pytest.raises(mc.error, match=r"^First argument should be an integer kernel count$"):
             sine(*wrong)
-    for wrong in ((), (1,), (given,)):
+    for wrong in ((), (1,), (data,)):
         with pytest.raises(mc.error, match=r"^Buffer not found$"):
             sine(*wrong)
     with pytest.raises(mc.error, match=r"^Unsupported input format$"):
@@ -338,9 +338,9 @@ def test_a_missing_count_and_missing_buffers(dev: object) -> None:
 
 
 def test_arguments_of_other_types(dev: object) -> None:
-    for wrong, given in ((dev.kernel, (5,)), (dev.kernel(SIN).function, (5,)), (dev.buffer, ()), (dev.kernel, ())):
+    for wrong, data in ((dev.kernel, (5,)), (dev.kernel(SIN).function, (5,)), (dev.buffer, ()), (dev.kernel, ())):
         with pytest.raises(TypeError):
-            wrong(*given)
+            wrong(*data)
     with pytest.raises(ValueError, match="embedded null character"):
         dev.kernel("kernel\0")
 
@@ -378,11 +378,11 @@ def simple() -> object:
     mc.release()
 
 
-def test_the_functions(simple: ModuleType) -> None:
+def test_module_functions_compile_and_run(simple: ModuleType) -> None:
     simple.init()
     simple.compile(SIN, "test")
-    given, out = array("f", [0, 1, 2]), array("f", [0, 0, 0])
-    assert simple.run(given, out, 3) is None
+    data, out = array("f", [0, 1, 2]), array("f", [0, 0, 0])
+    assert simple.run(data, out, 3) is None
     assert out.tolist() == pytest.approx([math.sin(x) + 10 for x in (0, 1, 2)], abs=1e-4)
     simple.rerun(3)
     image = np.zeros((4, 4), np.uint8)

@@ -1,46 +1,17 @@
 """The engine ``metal:metalcompute``: on real Metal where metalcompute can be imported, otherwise on its double."""
 
 import pickle
-import re
-from types import ModuleType
 
 import numpy as np
 import pytest
-from metal_module import metal_module
+from metal.metalcompute_cells import compile_cell, compiled_sizes
 
 import metalnb as mnb
-from metalnb.call.kernel import Kernel
-from metalnb.engine import engine_choice as engines
-from metalnb.engine.metal.assembled_source import Assembly
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.engine.metal.metalcompute_path.metalcompute_engine import MetalcomputeEngine
-from metalnb.msl.language.versions import newer_words
-from metalnb.msl.rewrite.scan import scan
-from metalnb.program import Program, compiled
 
-HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+pytestmark = pytest.mark.usefixtures("metal_engine")
 
-
-@pytest.fixture(scope="module")
-def metalcompute() -> ModuleType:
-    return metal_module()
-
-
-@pytest.fixture(autouse=True)
-def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalcomputeEngine:
-    """Make ``engine="metal:metalcompute"`` use these tests' metalcompute."""
-    opened = open_engine(module=metalcompute)
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
-    compiled._programs.clear()  # cached programs belong to an earlier test's engine
-    return opened
-
-
-def metal(source: str, **options: object) -> Program:
-    return mnb.compile(HEAD + source, engine="metal:metalcompute", **options)
-
-
-# ---- Every thread of the grid runs exactly once, and knows its position ----------------------------------------------
 
 COUNT = {
     1: """kernel void count(device atomic_uint* seen, uint p [[thread_position_in_grid]]) {
@@ -76,7 +47,7 @@ def test_a_grid_that_no_threadgroup_divides(grid: tuple, threadgroup: tuple, bar
     if barrier:
         source = source.replace("{", "{ threadgroup_barrier(mem_flags::mem_none);", 1)
     seen = np.zeros(grid[::-1], np.uint32)
-    metal(source).count(seen, grid=grid, threadgroup=threadgroup)
+    compile_cell(source).count(seen, grid=grid, threadgroup=threadgroup)
     assert (seen == 1).all()
 
 
@@ -113,7 +84,7 @@ def expected_places(dtype: np.dtype, grid: tuple, threadgroup: tuple) -> np.ndar
 def test_every_input_is_metals_own(barrier: bool) -> None:
     """A smaller threadgroup at the grid's edge has the first threads in order, and SIMD-groups consist of those."""
     source = INPUTS.replace("{\n", "{ threadgroup_barrier(mem_flags::mem_none);\n", 1) if barrier else INPUTS
-    program = metal(source)
+    program = compile_cell(source)
     grid, threadgroup = (19, 7, 3), (8, 5, 2)
     out = np.zeros(grid[::-1], program.dtype("Place"))
     program.place(out, grid=grid, threadgroup=threadgroup)
@@ -128,13 +99,10 @@ def test_inputs_are_the_kernels_own_variables() -> None:
         uint i [[thread_position_in_grid]], uint) { for (; i < 100; i += 40) out[i] = i + lane * 1000; }"""
     out = np.zeros(100, np.uint32)
     with pytest.raises(mnb.CompileError):
-        metal(source)
-    metal(source.replace(", uint)", ")")).f(out, grid=40, threadgroup=40)
+        compile_cell(source)
+    compile_cell(source.replace(", uint)", ")")).f(out, grid=40, threadgroup=40)
     i = np.arange(100)
     np.testing.assert_array_equal(out, i + i % 40 * 1000)
-
-
-# ---- Arguments -------------------------------------------------------------------------------------------------------
 
 
 def test_buffers_in_any_order_and_with_gaps() -> None:
@@ -142,14 +110,14 @@ def test_buffers_in_any_order_and_with_gaps() -> None:
         constant float& a [[buffer(2)]], device const float* x [[buffer(0)]], constant int2& b [[buffer(30)]])
     { out[i] = a * x[i] + b.x - b.y; }"""
     x = np.arange(77, dtype=np.float32)
-    np.testing.assert_array_equal(metal(source).f(x, 2.5, b=(7, 3)), 2.5 * x + 4)
+    np.testing.assert_array_equal(compile_cell(source).f(x, 2.5, b=(7, 3)), 2.5 * x + 4)
 
 
 def test_pointers_to_arrays() -> None:
     source = """kernel void f(device float (*rows)[4], constant float (&row)[4], uint i [[thread_position_in_grid]]) {
         for (int k = 0; k < 4; ++k) rows[i][k] = row[k] * i; }"""
     rows = np.zeros((10, 4), np.float32)
-    metal(source).f(rows, [1, 2, 3, 4], grid=10)
+    compile_cell(source).f(rows, [1, 2, 3, 4], grid=10)
     np.testing.assert_array_equal(rows, np.outer(np.arange(10), [1, 2, 3, 4]))
 
 
@@ -162,7 +130,7 @@ kernel void f(constant Body& body, device Body* bodies, device atomic_uint& coun
     bodies[i].mass = body.mass + half(i);
     atomic_fetch_add_explicit(&count, 1u, memory_order_relaxed);
 }"""
-    program = metal(source)
+    program = compile_cell(source)
     bodies = np.zeros(50, program.dtype("Body"))
     count = np.zeros(1, np.uint32)
     program.f({"position": (1, 2, 3), "velocity": (4, 5, 6), "mass": 0.5}, bodies, count)
@@ -176,7 +144,7 @@ kernel void f(constant Body& body, device Body* bodies, device atomic_uint& coun
 def test_in_place_and_the_same_array_twice() -> None:
     source = """kernel void f(device const uchar* x, device uchar* y, uint i [[thread_position_in_grid]]) {
         y[i] = x[i] + 2; }"""
-    add = metal(source).f
+    add = compile_cell(source).f
     x = np.arange(1000, dtype=np.uint8)
     wanted = x + np.uint8(2)
     add(x, x)
@@ -188,19 +156,19 @@ def test_partially_overlapping_arguments() -> None:
         y[i] = x[i]; }"""
     x = np.zeros(20, np.float32)
     with pytest.raises(mnb.LaunchError, match=r"^f: an argument that it writes overlaps another in part"):
-        metal(source).f(x[:10], x[5:15])
-    metal(source).f(x[:10], x[10:])
+        compile_cell(source).f(x[:10], x[5:15])
+    compile_cell(source).f(x[:10], x[10:])
 
 
 def test_arguments_from_one_arrays_start_are_bound_where_they_are() -> None:
     """They overlap without copies; a view that starts later is copied, so it must not overlap the other."""
     source = "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }"
-    f = metal(source).f
+    f = compile_cell(source).f
     x = mnb.zeros(8, dtype="float32", device="metal:metalcompute")
     f(x[:4], x, grid=4)
     f(x[:4], x[4:], grid=4)
     assert np.asarray(x).tolist() == [1] * 4 + [2] * 4
-    reads = metal(source.replace("device float* x", "device const float* x")).f
+    reads = compile_cell(source.replace("device float* x", "device const float* x")).f
     for kernel in (f, reads):
         with pytest.raises(mnb.LaunchError, match="overlaps another in part"):
             kernel(x, x[4:], grid=4)
@@ -209,7 +177,7 @@ def test_arguments_from_one_arrays_start_are_bound_where_they_are() -> None:
 def test_memory_of_the_engine_is_not_copied(metal_engine: MetalcomputeEngine) -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }"
     x = np.frombuffer(metal_engine.alloc(400), np.float32)
-    f = metal(source).f
+    f = compile_cell(source).f
     f(x)
     f(x)
     np.testing.assert_array_equal(x, 2 * np.arange(100))
@@ -222,7 +190,7 @@ def test_memory_of_the_engine_is_not_copied(metal_engine: MetalcomputeEngine) ->
 def test_a_dispatch_waits_for_the_one_whose_results_it_reads() -> None:
     source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
         y[i] = x[i] + 1; }"""
-    f = metal(source).f
+    f = compile_cell(source).f
     a, b, c = (np.zeros(1 << 20, np.float32) for _ in range(3))
     first = f.prepare(a, b).launch()
     second = f.prepare(b, c).launch()
@@ -234,7 +202,7 @@ def test_a_dispatch_waits_for_the_one_whose_results_it_reads() -> None:
 def test_an_empty_grid() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
     x = np.zeros(0, np.float32)
-    assert metal(source).f(x) is None
+    assert compile_cell(source).f(x) is None
 
 
 def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
@@ -244,13 +212,11 @@ def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
         parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
         return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
 
-    out = metal(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
+    out = compile_cell(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(29))] * 3
     with pytest.raises(mnb.CompileError, match="31 buffers; engine 'metal:metalcompute' needs the last of M"):
-        metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+        compile_cell(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
 
-
-# ---- Threadgroups and SIMD-groups ------------------------------------------------------------------------------------
 
 TREE = """
 kernel void total(device const float* x, device float* sums, uint i [[thread_position_in_grid]],
@@ -294,7 +260,7 @@ kernel void total(device const float* x, device float* sums, uint i [[thread_pos
 def test_a_reduction_in_threadgroups_of_256(kind: str, n: int) -> None:
     x = np.random.default_rng(n).standard_normal(n, np.float32)
     groups = -(-n // 256)
-    sums = metal(TREES[kind]).total(x, grid=n, threadgroup=256, shapes={"sums": groups})
+    sums = compile_cell(TREES[kind]).total(x, grid=n, threadgroup=256, shapes={"sums": groups})
     padded = np.zeros(groups * 256)
     padded[:n] = x
     np.testing.assert_allclose(sums, padded.reshape(-1, 256).sum(1), rtol=0, atol=2e-4)
@@ -308,7 +274,7 @@ def test_threadgroup_memory_of_a_given_size() -> None:
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[i] = a[63 - i].w * 1000 + b[63 - i]; }"""
     out = np.zeros(50, np.uint32)
-    metal(source).f(out, grid=50, threadgroup=50, threadgroup_memory={"a": 1024, "b": 64})
+    compile_cell(source).f(out, grid=50, threadgroup=50, threadgroup_memory={"a": 1024, "b": 64})
     np.testing.assert_array_equal(out, (63 - np.arange(50)) * 1001)
 
 
@@ -324,7 +290,7 @@ def test_too_much_threadgroup_memory() -> None:
     source = """kernel void f(device float* x, threadgroup float* b, uint i [[thread_position_in_threadgroup]]) {
         threadgroup float a[4200]; a[i] = b[i] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);
         x[i] = a[i ^ 1] + b[i ^ 1]; }"""
-    f = metal(source).f
+    f = compile_cell(source).f
     x = np.arange(64, dtype=np.float32)
     f(x, threadgroup=64)
     np.testing.assert_array_equal(x, 2 * (np.arange(64) ^ 1))
@@ -332,9 +298,6 @@ def test_too_much_threadgroup_memory() -> None:
         f(x, threadgroup=64, threadgroup_memory={"b": 16384})
     with pytest.raises(mnb.LaunchError, match="f: needs 32,784 bytes of threadgroup memory"):
         f(x, threadgroup=64, threadgroup_memory={"b": 32784})
-
-
-# ---- Rewritten source ----------------------------------------------------------------------------------
 
 
 def test_function_constants() -> None:
@@ -351,9 +314,9 @@ kernel void g(device float* y, device const float* z [[function_constant(twice)]
 """
     x = np.arange(40, dtype=np.float32)
     given = {"N": -3, "scale": 0.25, "twice": False}
-    np.testing.assert_array_equal(metal(source, constants=given).f(x), x * 0.25 - 8)
+    np.testing.assert_array_equal(compile_cell(source, constants=given).f(x), x * 0.25 - 8)
     given |= {"twice": True, "extra": 100}
-    np.testing.assert_array_equal(metal(source, constants=given).f(x, z=x), x * 0.25 + 97 + x)
+    np.testing.assert_array_equal(compile_cell(source, constants=given).f(x, z=x), x * 0.25 + 97 + x)
 
 
 STYLES = """
@@ -386,7 +349,7 @@ def test_host_name_templates_in_every_style(name: str, n: int) -> None:
     kernels = {"float32": "plus_float", "int32": "plus_int", "uint8": "plus_uchar", "float16": "plus_half"}
     kernel = kernels.get(name, "plus_short")
     x = np.arange(70).astype(name)
-    np.testing.assert_array_equal(metal(STYLES)[kernel](x), x + np.array(n, name))
+    np.testing.assert_array_equal(compile_cell(STYLES)[kernel](x), x + np.array(n, name))
 
 
 def test_kernels_that_a_macro_makes() -> None:
@@ -402,7 +365,7 @@ UNARY(half_of, v / 2)
 UNARY(square, v * v)
 """
     x = np.arange(50, dtype=np.float32)
-    program = metal(source)
+    program = compile_cell(source)
     np.testing.assert_array_equal(program.half_of(x), x / 2)
     np.testing.assert_array_equal(program.square(x), x * x)
 
@@ -419,7 +382,7 @@ def test_macros_with_everyday_names() -> None:
 kernel void f(device float* x, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]])
 { x[p.y * n.x + p.x] = size; }"""
     x = np.zeros((5, 3), np.float32)
-    metal(source).f(x)
+    compile_cell(source).f(x)
     assert (x == 4).all()
 
 
@@ -427,7 +390,7 @@ def test_a_kernel_whose_parameters_a_macro_hides() -> None:
     source = """#define ARGS device float* x, uint i [[thread_position_in_grid]]
 kernel void f(ARGS) { x[i] = 1; }"""
     with pytest.raises(mnb.CompileError, match="'f' cannot be rewritten for metalcompute: its parameters are not in"):
-        metal(source).f(np.zeros(8, np.float32))
+        compile_cell(source).f(np.zeros(8, np.float32))
 
 
 def test_a_kernel_with_inputs_at_program_scope() -> None:
@@ -436,7 +399,7 @@ def test_a_kernel_with_inputs_at_program_scope() -> None:
 float f() { return i; }
 kernel void k(device float* x) { x[i] = f(); }"""
     with pytest.raises(mnb.CompileError, match=r"input 'i' at program scope needs MSL 3\.1"):
-        metal(source).k(np.zeros(9, np.float32))
+        compile_cell(source).k(np.zeros(9, np.float32))
 
 
 def test_header_cells() -> None:
@@ -448,7 +411,7 @@ def test_header_cells() -> None:
 #include "ops.h"
 kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
     x = np.arange(9, dtype=np.float32)
-    metal(source, headers=headers).f(x)
+    compile_cell(source, headers=headers).f(x)
     np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
 
 
@@ -465,256 +428,43 @@ kernel void f(
 )
 { x[i] += a; }"""
     x = np.zeros(100, np.float32)
-    f = metal(source).f
+    f = compile_cell(source).f
     f(x, 2)
     assert (x == 2).all()
     with pytest.raises(mnb.LaunchError, match="this kernel allows 64"):
         f(x, 2, threadgroup=65)
 
 
-# ---- As the author wrote it ------------------------------------------------------------------------------------------
-
-
-def texts(kernel: Kernel) -> set:
-    return {key[0] for key in kernel.binary.functions}
-
-
 def test_what_metalcompute_can_dispatch_goes_through_untouched() -> None:
     source = """[[max_total_threads_per_threadgroup(64)]] kernel void f(device const float* x [[buffer(0)]],
         device float* y [[buffer(1)]], uint i [[thread_position_in_grid]], uint n [[threads_per_threadgroup]])
     { y[i] = x[i] + n; }"""
-    f = metal(source).f
+    f = compile_cell(source).f
     x = np.arange(640, dtype=np.float32)
     np.testing.assert_array_equal(f(x, threadgroup=64), x + 64)
-    assert texts(f) == {"as written"}
+    assert compiled_sizes(f) == {"as written"}
     np.testing.assert_array_equal(f(x[:-1], threadgroup=64)[:-63], x[:-64] + 64)
     np.testing.assert_array_equal(f(x, threadgroup=32), x + 32)
-    assert texts(f) == {"as written", 64, 32}
-
-
-# ---- Errors ----------------------------------------------------------------------------------------------------------
-
-
-def test_an_error_that_only_the_target_finds_is_at_the_authors_line() -> None:
-    source = """
-template <typename T> T twice(T x) {
-    return x.missing + x;
-}
-template <typename T>
-kernel void f(device T* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
-    x[i] = twice(x[i]);
-}
-template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;
-"""
-    with pytest.raises(mnb.CompileError) as caught:
-        metal(source).g(np.zeros(8, np.float32))
-    assert (caught.value.line, caught.value.column) == (5, 13)
-    assert "return x.missing + x;" in str(caught.value)
-
-
-def test_a_column_on_the_line_that_was_rewritten() -> None:
-    source = """template <class T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = x[i].gone; }
-template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
-    with pytest.raises(mnb.CompileError) as caught:
-        metal(source).g(np.zeros(8, np.float32))
-    assert caught.value.line == 3
-    assert source.splitlines()[0][caught.value.column - 1 :].startswith((".gone", "gone"))
-
-
-def test_an_error_in_a_header_cell() -> None:
-    header = "template <typename T> T bad(T x) {\n  return x.nothing;\n}\n"
-    source = """#include "bad.h"
-template <typename T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = bad(x[i]); }
-template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
-    with pytest.raises(mnb.CompileError) as caught:
-        metal(source, headers={"bad.h": header}).g(np.zeros(8, np.float32))
-    first = caught.value.diagnostics[0]
-    assert (first.file, first.line) == ("bad.h", 2)
-
-
-def test_the_report_of_apples_compiler() -> None:
-    """In Apple's wording, with warnings and notes in between, a position in metalnb's source, and the author's line."""
-    cell = scan("kernel void f() {\n  oops;\n}")
-    text = Assembly({})
-    text.add_own_lines("struct ours {};\n")
-    text.add_cell(cell)
-    report = (
-        "Compilation failed: \n\nprogram_source:2:6: warning: no previous prototype for function 'f'\n"
-        "program_source:3:3: error: use of undeclared identifier 'oops'\n  oops;\n  ^\n"
-        "program_source:1:1: note: declared here\nprogram_source:1:8: error: of ours\n"
-    )
-    assert [(d.line, d.column, d.message, d.text) for d in text.finish().diagnostics(report)] == [
-        (2, 3, "use of undeclared identifier 'oops'", "  oops;"),
-    ]
-
-
-def test_more_than_msl_2_3() -> None:
-    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
-    words = r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3"
-    with pytest.raises(mnb.CompileError, match=words) as caught:
-        metal(source).f.binary  # noqa: B018
-    assert (caught.value.line, caught.value.column) == (3, 77)
-
-
-def test_a_newer_word_that_is_guarded() -> None:
-    source = """
-#if __METAL_VERSION__ >= 990
-typedef bfloat real;
-#else
-typedef float real;
-#endif
-// bfloat
-kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }"""
-    x = np.zeros(3, np.float32)
-    metal(source).f(x)
-    assert (x == 2).all()
-
-
-def test_the_branch_of_the_version_that_metalcompute_compiles_is_the_one_that_is_read() -> None:
-    source = """
-#if __METAL_VERSION__ >= 310
-typedef bfloat real;
-#else
-typedef float real;
-#endif
-kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = __METAL_VERSION__; }"""
-    x = np.zeros(3, np.float32)
-    program = metal(source, msl="3.2")
-    program.f(x)
-    assert (x == 230).all()
-    assert pickle.loads(pickle.dumps(program)) is program  # noqa: S301
-    assert program.on("cpu").f.signature.buffers[0].type.name == "bfloat"
-
-
-def test_metalcompute_compiles_the_branch_for_metalnb() -> None:
-    """The branch is compiled even if the kernel could be compiled unchanged."""
-    source = """
-#ifdef METALNB
-[[max_total_threads_per_threadgroup(32)]] kernel void f(device float* x, device const float* y [[buffer(1)]],
-    uint i [[thread_position_in_grid]]) { x[i] = y[i]; }
-#else
-kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
-#endif"""
-    f = metal(source).f
-    x, y = np.zeros(64, np.float32), np.full(64, 5, np.float32)
-    f(x, y, threadgroup=32)
-    assert (x == 5).all()
-    assert texts(f) == {32}
-    assert metal(source).lowered_text("f").startswith("#define METALNB 1\n")
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("device bfloat4* x; atomic_float a; bfloat4 y;", ["bfloat4", "atomic_float"]),
-        ("#define REAL bfloat", ["bfloat"]),
-        (
-            "#if A\n#if __METAL_VERSION__ > 300\nbfloat a;\n#else\natomic_float b;\n#endif\natomic_ulong c;\n#endif",
-            ["atomic_ulong"],
-        ),
-        ("struct atomic_float { float x; }; atomic_float a;", []),
-        ("// bfloat\nfloat x = y.bfloat; /* bfloat */", []),
-    ],
-)
-def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
-    assert [word for word, _, _ in newer_words(scan(source), (2, 3))] == words
-
-
-def test_precise_math_is_refused() -> None:
-    source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1 / x[i]; }"
-    with pytest.raises(mnb.CompileError, match="kernel 'f': engine 'metal:metalcompute' supports only fast math"):
-        metal(source, math="precise").f(np.ones(3, np.float32))
-
-
-class _Broken:
-    """A metalcompute whose GPU does not run kernels, or runs them in threadgroups of another size."""
-
-    def __init__(self, module: ModuleType, damage: object) -> None:
-        self.error, self.__name__, self._module, self._damage = module.error, "broken", module, damage
-
-    def Device(self) -> object:  # noqa: N802
-        device = self._module.Device()
-        outer = self
-
-        class Device:
-            buffer = staticmethod(device.buffer)
-
-            @staticmethod
-            def kernel(text: str) -> object:
-                return device.kernel(outer._damage(text))
-
-        return Device()
-
-
-def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metalcompute creates it in every call, and reports a failure with the wrong error code."""
-
-    class Refusing:
-        def function(self, name: str) -> object:
-            def call(*_: object) -> None:
-                raise metalcompute.error("Cannot create command encoder")
-
-            return call
-
-    broken = open_engine(module=_Broken(metalcompute, lambda text: text))
-    monkeypatch.setattr(broken._device, "kernel", lambda text: Refusing())
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
-    with pytest.raises(mnb.LaunchError) as caught:
-        metal("kernel void refused(device float* x) { x[0] = 1; }").refused(np.zeros(100, np.float32), threadgroup=40)
-    assert str(caught.value) == (
-        "refused: Metal cannot run it in threadgroups of 64 threads (metalcompute: Cannot create command encoder). "
-        "It needs too much threadgroup memory (Metal allows 32,768 bytes) or too many registers: "
-        "choose a smaller threadgroup."
-    )
-
-
-def _no_launch(text: str) -> str:
-    return text.replace("metalnb_l.seen_ = metalnb_n", "metalnb_l.seen_ = 0")
-
-
-def _small_threadgroups(text: str) -> str:
-    return re.sub(r"max_total_threads_per_threadgroup\(64\)", "max_total_threads_per_threadgroup(32)", text)
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (_no_launch, "f: the GPU did not run it"),
-        (_small_threadgroups, "f: the GPU ran threadgroups of 32 threads where 64 were requested"),
-    ],
-)
-def test_results_of_a_failing_gpu_are_not_trusted(
-    metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch, damage: object, message: str,
-) -> None:  # fmt: skip
-    broken = open_engine(module=_Broken(metalcompute, damage))
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
-    source = f"kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }} // {message}"
-    with pytest.raises(mnb.KernelFault, match=message):
-        metal(source).f(np.zeros(100, np.float32), threadgroup=64)
-
-
-# ---- The engine itself -----------------------------------------------------------------------------------------------
+    assert compiled_sizes(f) == {"as written", 64, 32}
 
 
 def test_a_kernel_is_pickled_with_its_engine() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = i; }"
-    again = pickle.loads(pickle.dumps(metal(source).f))  # noqa: S301
+    again = pickle.loads(pickle.dumps(compile_cell(source).f))  # noqa: S301
     assert again.engine.name == "metal:metalcompute"
     x = np.zeros(5, np.float32)
     again(x)
     assert x.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_what_the_engine_can_do(metal_engine: MetalcomputeEngine) -> None:
+def test_capabilities_are_those_of_metalcompute(metal_engine: MetalcomputeEngine) -> None:
     caps = metal_engine.caps
     assert (caps.msl, caps.clock, caps.threadgroup_memory) == ((2, 3), "wall", 32768)
     assert caps.versions["metalcompute"].startswith("0.2.")
     assert caps.device
 
 
-def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_metal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("METALNB_METALCOMPUTE", raising=False)
     monkeypatch.setattr("platform.system", lambda: "Linux")
     with pytest.raises(mnb.EngineUnavailable) as caught:

@@ -12,7 +12,7 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
-from doubled_engines import ADD, HEAD, metal
+from metal.doubled_engines import ADD, HEAD, metal
 from metal_double.device import MTLDevice
 from metal_double.pipelines import MTLBinaryArchive, MTLBinaryArchiveDescriptor, MTLComputePipelineState
 

@@ -8,7 +8,7 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
-from doubled_engines import HEAD, Calls, metal
+from metal.doubled_engines import HEAD, Calls, metal
 from metal_double.device import MTLDevice
 from metal_double.pipelines import MTLComputePipelineDescriptor, MTLComputePipelineState
 from metal_double.validation_logs import MTLFunctionLog
@@ -32,7 +32,7 @@ SAID = 'Invalid device load executing kernel function "steps"'
 
 
 @pytest.fixture(autouse=True)
-def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def displayed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the display, as IPython shows it."""
     shown: list[Any] = []
     monkeypatch.setattr("metalnb.magics.call_checks.display", shown.append)
@@ -51,12 +51,12 @@ def checked(source: str, expected: Any = None) -> Any:
     return kernel
 
 
-def test_a_fault_is_at_the_authors_line_and_the_call_is_not_made(told: list[Any]) -> None:
+def test_a_fault_is_at_the_authors_line_and_the_call_is_not_made(displayed: list[Any]) -> None:
     x, out = arrays()
     with pytest.raises(mnb.KernelFault, match=rf"steps: line 4: {SAID}\. The call was not made\."):
         checked(STEPS)(x, out)
     assert (out == 0).all()
-    (seen,) = told
+    (seen,) = displayed
     assert (seen.by, seen.ok, seen.accesses) == ("Metal's shader validation", False, 0)
     assert [(f.kind, f.line, f.column, f.source.strip()) for f in seen.findings] == [
         ("reported", 4, 14, "out[i] = x[i + 1] - x[i];")
@@ -77,14 +77,14 @@ def test_a_right_call_is_noted_and_made(capsys: pytest.CaptureFixture[str], call
     assert len(asked) == 1
 
 
-def test_outputs_are_compared_with_a_reference(told: list[Any]) -> None:
+def test_outputs_are_compared_with_a_reference(displayed: list[Any]) -> None:
     kernel = checked("kernel void half_of(device float* x, uint i [[thread_position_in_grid]]) { x[i] /= 2; }",
                      expected=lambda x: x / 4)  # fmt: skip
     x = np.full(40, 8, np.float32)
     kernel(x)
     assert (x == 4).all()
-    assert "x[0] is 4, expected 2. 40 of 40 elements are wrong" in str(told[0])
-    assert "wrote" not in str(told[0])
+    assert "x[0] is 4, expected 2. 40 of 40 elements are wrong" in str(displayed[0])
+    assert "wrote" not in str(displayed[0])
 
 
 def test_validate_uses_the_device_on_request_and_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,11 +106,13 @@ def switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("lack", [older, switched_off])
-def test_checked_build_runs_without_validation(monkeypatch: pytest.MonkeyPatch, told: list[Any], lack: Any) -> None:
+def test_checked_build_runs_without_validation(
+    monkeypatch: pytest.MonkeyPatch, displayed: list[Any], lack: Any
+) -> None:
     lack(monkeypatch)
     with pytest.raises(mnb.KernelFault, match=r"line 4: thread 39 reads x\[40\], beyond the end"):
         checked(STEPS)(*arrays())
-    assert told[0].by == ""
+    assert displayed[0].by == ""
 
 
 def test_without_both_the_note_says_what_is_needed(

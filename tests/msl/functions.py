@@ -381,3 +381,10 @@ INTEGERS = [
     Integer("select", 2, lambda t, x, y: max(x, y), call="select(a, b, a < b)", section="6.4"),
     Integer("subsat", 2, lambda t, x, y: t.saturated(x - y)),
 ]
+
+
+def bound(row: Real, kind: str, mode: str) -> float:
+    """Return the greatest error that the specification allows."""
+    if kind == "half":
+        return row.half
+    return row.fast if mode == "fast" and row.fast is not None else row.ulp

@@ -262,16 +262,16 @@ def _own_mathematics(measured: Measured) -> str:
 
 def features() -> dict[str, list[str]]:
     """Return the language features that each test covers."""
-    from msl import test_language
+    from msl import language_cells
 
-    tables = {"test_language": test_language.ROWS, "test_address_spaces": test_language.SPACES,
-              "test_threadgroup_variables": test_language.THREADGROUP}  # fmt: skip
+    tables = {"test_language": language_cells.ROWS, "test_address_spaces": language_cells.SPACES,
+              "test_threadgroup_variables": language_cells.THREADGROUP}  # fmt: skip
     return {f"tests/msl/test_language.py::{test}": [row[0] for row in rows] for test, rows in tables.items()}
 
 
 def refusals() -> tuple[tuple[str, str, str, str], ...]:
     """Return the golden refusals of what Apple's compiler refuses: name, source, message, cure."""
-    from msl.test_refusals import REFUSED
+    from msl.refused_cells import REFUSED
 
     return tuple(row for row in REFUSED if "metalnb runs" not in row[2])
 

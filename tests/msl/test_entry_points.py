@@ -373,7 +373,7 @@ def test_header_compiles_alone(name: str) -> None:
     assert (y == 3).all()
 
 
-@pytest.mark.long  # 15 s in the compiler
+@pytest.mark.long  # 15 s in the compiler; test_large_files compiles 600 instantiations
 def test_a_kernel_of_13000_lines() -> None:
     lines = 13_000
     body = "\n".join(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from msl.functions import INTEGER_TYPES, INTEGERS, REALS, Integer, Limits, Real
+from msl.functions import INTEGER_TYPES, INTEGERS, REALS, Integer, Limits, Real, bound
 from msl.ulp import distance
 from numpy.typing import NDArray
 
@@ -103,13 +103,6 @@ def real_error(row: Real, kind: str, mode: str, got: NDArray) -> NDArray[np.floa
         arguments = [x.astype(int) if i in row.integer else x.astype(dtype) for i, x in enumerate(inputs)]
         exact = np.asarray(row.oracle(*arguments), np.float64)
     return distance(got, exact, signed_zero=row.zeros and mode == "precise")
-
-
-def bound(row: Real, kind: str, mode: str) -> float:
-    """Return the greatest error that the specification allows."""
-    if kind == "half":
-        return row.half
-    return row.fast if mode == "fast" and row.fast is not None else row.ulp
 
 
 def complaint(row: Real, kind: str, mode: str, got: NDArray) -> str:

@@ -96,7 +96,7 @@ def compile_or_refuse(text: str) -> None:
     assert told.message
 
 
-@pytest.mark.long  # 15 s of random sources; the next test stays
+@pytest.mark.long  # 15 s of random sources; the next test feeds any text to the same function
 @settings(max_examples=80)
 @given(mangled())
 def test_a_mangled_cell_is_read_or_refused(text: str) -> None:

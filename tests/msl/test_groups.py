@@ -173,7 +173,8 @@ CASES += [("float", branch, size) for branch in BRANCHES for size in ROWS] + [
 ]
 
 
-@pytest.mark.long(every=4)  # A second each: dtypes and widths alternate
+# A second each; integers of three widths and a float remain, in SIMD-groups and in quads.
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize(("kind", "branch", "size"), CASES)
 def test_simd_functions_cover_active_threads(kind: str, branch: str, size: int) -> None:
     dtype = TYPES[kind]

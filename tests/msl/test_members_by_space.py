@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,62 +16,97 @@ _SETS = [
     *((pair, "const " if n % 2 else "") for n, pair in enumerate(combinations(_NUMBER, 2))),
     (("device", "constant"), "const "), (tuple(_NUMBER), ""), (tuple(_NUMBER), "const "),
 ]  # fmt: skip
-# How each is declared in a class for a space, and used on an object X.
+
+
+class Member(NamedTuple):
+    """A member of S, with an overload for each address space that returns 10 v + the space's number.
+
+    `{q}` is the overload's qualifier, `{n}` the space's number, X the object. A template uses the member, too: by
+    `statements`, or by returning `use`.
+    """
+
+    declaration: str
+    use: str
+    definition: str = ""
+    statements: str = ""
+
+
 _MEMBERS = {
-    "a function": ("int get() {q} {{ return v * 10 + {n}; }}", "X.get()"),
-    "a function that takes something": ("int get(int a, float) {q} {{ return v * 10 + {n} + a; }}", "X.get(0, 1.5)"),
-    "overloads of a function": (
+    "a function": Member("int get() {q} {{ return v * 10 + {n}; }}", "X.get()"),
+    "a function with parameters": Member("int get(int a, float) {q} {{ return v * 10 + {n} + a; }}", "X.get(0, 1.5)"),
+    "overloads of a function": Member(
         "int get(int a) {q} {{ return v * 10 + {n} + a; }} int get(float2 a) {q} {{ return v * 10 + {n} + a.x; }}",
         "(X.get(0) + X.get(float2(0)) - X.get(0))",
     ),
-    "a default argument": ("int get(int a = 0) {q} {{ return v * 10 + {n} + a; }}", "X.get()"),
-    "a template": (
+    "a default argument": Member("int get(int a = 0) {q} {{ return v * 10 + {n} + a; }}", "X.get()"),
+    "a template": Member(
         "template <class T, int k> int get(T a) {q} {{ return v * 10 + {n} + int(a) * k; }}",
         "X.template get<float, 2>(0)",
     ),
-    "one that calls another": (
+    "a function that calls another": Member(
         "int other() {q} {{ return {n}; }} int get() {q} {{ return v * 10 + other() * 2 - this->other(); }}", "X.get()",
     ),
-    "one defined after its class": ("int get(int a) {q};", "X.get(0)"),
-    "a trailing type": ("auto get() {q} -> int {{ return v * 10 + {n}; }}", "X.get()"),
-    "subscripts": ("int operator[](uint i) {q} {{ return v * 10 + {n} + int(i); }}", "X[0]"),
-    "calls": ("int operator()(int a) {q} {{ return v * 10 + {n} + a; }}", "X(0)"),
-    "a sign": ("int operator-() {q} {{ return v * 10 + {n}; }}", "(-X)"),
-    "a sum": ("int operator+(int a) {q} {{ return v * 10 + {n} + a; }}", "(X + 0)"),
-    "a comparison": ("int operator==(int a) {q} {{ return v * 10 + {n} + a; }}", "(X == 0)"),
-    "a conversion": ("operator int() {q} {{ return v * 10 + {n}; }}", "int(X)"),
-    "a silent conversion": ("operator int() {q} {{ return v * 10 + {n}; }}", "take(X)"),
-    "a conversion to a template": ("operator vec<int, 2>() {q} {{ return vec<int, 2>(v * 10 + {n}); }}", "take2(X)"),
-    "an explicit conversion": ("explicit operator int() {q} {{ return v * 10 + {n}; }}", "static_cast<int>(X)"),
+    "a definition after the class": Member(
+        "int get(int a) {q};", "X.get(0)", definition="int S::get(int a) {q} {{ return v * 10 + {n} + a; }}\n",
+    ),
+    "a trailing type": Member("auto get() {q} -> int {{ return v * 10 + {n}; }}", "X.get()"),
+    "a subscript": Member("int operator[](uint i) {q} {{ return v * 10 + {n} + int(i); }}", "X[0]"),
+    "a call operator": Member("int operator()(int a) {q} {{ return v * 10 + {n} + a; }}", "X(0)"),
+    "a sign": Member("int operator-() {q} {{ return v * 10 + {n}; }}", "(-X)"),
+    "a sum": Member("int operator+(int a) {q} {{ return v * 10 + {n} + a; }}", "(X + 0)"),
+    "a comparison": Member("int operator==(int a) {q} {{ return v * 10 + {n} + a; }}", "(X == 0)"),
+    "a conversion": Member("operator int() {q} {{ return v * 10 + {n}; }}", "int(X)"),
+    "an implicit conversion": Member(
+        "operator int() {q} {{ return v * 10 + {n}; }}", "take(X)", statements="int r = X; r = X; return r;",
+    ),
+    "a conversion to a template": Member(
+        "operator vec<int, 2>() {q} {{ return vec<int, 2>(v * 10 + {n}); }}", "take2(X)",
+        statements="int2 r = X; return r.x;",
+    ),
+    "an explicit conversion": Member("explicit operator int() {q} {{ return v * 10 + {n}; }}", "static_cast<int>(X)"),
 }  # fmt: skip
-_SILENT = {
-    "a silent conversion": "int r = X; r = X; return r;",
-    "a conversion to a template": "int2 r = X; return r.x;",
-}
-_OBJECTS = {  # from each space an object whose v is 2
-    "device": ["d[1]", "(*(d + 1))", "inner_d->s", "one(d)"],
-    "constant": ["c[1]", "(*(c + 1))", "inner_c->s", "inner_c->list[1]", "fixed", "table[1]", "one(c)"],
-    "threadgroup": ["g[1]", "(*(g + 1))", "one(g)"],
-    "thread": ["t[1]", "(*(t + 1))", "one(t)"],
-}
-_ARROWS = {"device": "(d + 1)", "constant": "(c + 1)", "threadgroup": "(g + 1)", "thread": "(t + 1)"}
 
 
-def _source(members: str, definitions: str, statements: list[str]) -> str:
-    lines = "\n".join(f"y[{k}] = {each};" for k, each in enumerate(statements))
-    return f"""{_HEAD}
+class Free(NamedTuple):
+    """A function or a constructor with an overload for each address space `{s}` of its argument X."""
+
+    declaration: str
+    use: str
+    around: str = "OVERLOADS"
+
+
+_FREE = {
+    "a function of a reference": Free("int f({s} S& x) {{ return x.v * 10 + {n}; }}", "f(X)"),
+    "a function of a pointer": Free("int f({s} S* x) {{ return x->v * 10 + {n}; }}", "f(&X)"),
+    "an operator": Free("int operator*({s} S& x, int a) {{ return x.v * 10 + {n} * a; }}", "(X * 1)"),
+    "a sign": Free("int operator~({s} S& x) {{ return x.v * 10 + {n}; }}", "(~X)"),
+    "a template": Free("template <class T> int f({s} T& x) {{ return x.v * 10 + {n}; }}", "f(X)"),
+    "a constructor": Free("R({s} S& x) : r(x.v * 10 + {n}) {{}}", "R(X).r", around="struct R { int r; OVERLOADS };"),
+}
+_OBJECTS = {  # in each space: expressions for an object whose v is 2
+    "device": ["d[1]", "(*(d + 1))", "inner_d->s", "second(d)"],
+    "constant": ["c[1]", "(*(c + 1))", "inner_c->s", "inner_c->list[1]", "fixed", "table[1]", "second(c)"],
+    "threadgroup": ["g[1]", "(*(g + 1))", "second(g)"],
+    "thread": ["t[1]", "(*(t + 1))", "second(t)"],
+}
+_POINTERS = {"device": "(d + 1)", "constant": "(c + 1)", "threadgroup": "(g + 1)", "thread": "(t + 1)"}
+
+
+def _written(members: str, definitions: str, uses: list[str]) -> list[int]:
+    """Return the value of each use, which may name the objects above."""
+    lines = "\n".join(f"y[{k}] = {use};" for k, use in enumerate(uses))
+    program = mnb.compile(f"""{_HEAD}
     struct S {{ int v; {members} }};
+    int take(int x) {{ return x; }}
+    int take2(int2 x) {{ return x.y; }}
     {definitions}
     struct Inner {{ int pad; S s; S list[2]; }};
     constant S fixed = {{2}};
     constant S table[2] = {{{{1}}, {{2}}}};
-    int take(int x) {{ return x; }}
-    int take2(int2 x) {{ return x.y; }}
-    device const S& one(device const S* s) {{ return s[1]; }}
-    constant S& one(constant S* s) {{ return s[1]; }}
-    threadgroup S& one(threadgroup S* s) {{ return s[1]; }}
-    thread S& one(thread S* s) {{ return s[1]; }}
-    template <class X> int ask(X x) {{ ASK }}
+    device const S& second(device const S* s) {{ return s[1]; }}
+    constant S& second(constant S* s) {{ return s[1]; }}
+    threadgroup S& second(threadgroup S* s) {{ return s[1]; }}
+    thread S& second(thread S* s) {{ return s[1]; }}
     kernel void k(device int* y, device const S* d, constant S* c, device const Inner* inner_d,
             constant Inner* inner_c) {{
         threadgroup S g[2];
@@ -78,63 +114,40 @@ def _source(members: str, definitions: str, statements: list[str]) -> str:
         S t[2];
         t[1].v = 2;
         {lines}
-    }}"""
+    }}""", engine="cpu")  # fmt: skip
+    pair = np.array([1, 2], np.int32).view(program.dtype("S"))
+    inner = np.array([7, 2, 1, 2], np.int32).view(program.dtype("Inner"))
+    y = np.zeros(len(uses), np.int32)
+    program.k(y, pair, pair, inner, inner, grid=1, threadgroup=1)
+    return y.tolist()
 
 
-@pytest.mark.long(every=5)  # Sets of spaces and kinds of members alternate
+@pytest.mark.long(every=5)  # 5 divides neither count: each kind of member and each set of spaces remains
 @pytest.mark.parametrize(("spaces", "const"), _SETS)
-@pytest.mark.parametrize("what", _MEMBERS)
-def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], const: str) -> None:
-    declared, ask = _MEMBERS[what]
-    # A const object needs a const member; those of d and c are const.
-    own = {space: f"{'const ' if space == 'device' else const}{space}" for space in spaces}
-    members = " ".join(declared.format(q=own[space], n=_NUMBER[space]) for space in spaces)
-    behind = what == "one defined after its class"
-    definitions = "".join(
-        f"int S::get(int a) {own[space]} {{ return v * 10 + {_NUMBER[space]} + a; }}\n" for space in spaces if behind
-    )
-    objects = [(space, each) for space in spaces for each in _OBJECTS[space]]
-    statements = [ask.replace("X", each) for _, each in objects]
-    statements += [f"ask({_ARROWS[space]})" for space in spaces]
-    expected = [20 + _NUMBER[space] for space in (*(s for s, _ in objects), *spaces)]
-    body = _SILENT.get(what, f"return {ask};").replace("X", "(*x)")
-    source = _source(members, definitions, statements).replace("ASK", body)
-    y, two = np.zeros(len(expected), np.int32), np.array([1, 2], np.int32)
-    program = mnb.compile(source, engine="cpu")
-    arrays = two.view(program.dtype("S")), np.array([7, 2, 1, 2], np.int32).view(program.dtype("Inner"))
-    program.k(y, arrays[0], arrays[0], arrays[1], arrays[1], grid=1, threadgroup=1)
-    assert y.tolist() == expected
+@pytest.mark.parametrize("kind", _MEMBERS)
+def test_call_selects_the_overload_for_the_objects_space(kind: str, spaces: tuple[str, ...], const: str) -> None:
+    member = _MEMBERS[kind]
+    # A const object needs a const member, and those in device memory are const.
+    words = [{"q": f"{'const ' if space == 'device' else const}{space}", "n": _NUMBER[space]} for space in spaces]
+    members = " ".join(member.declaration.format(**each) for each in words)
+    definitions = "".join(member.definition.format(**each) for each in words)
+    in_template = (member.statements or f"return {member.use};").replace("X", "(*x)")
+    definitions += f"template <class P> int ask(P x) {{ {in_template} }}"
+    uses = [(space, member.use.replace("X", name)) for space in spaces for name in _OBJECTS[space]]
+    uses += [(space, f"ask({_POINTERS[space]})") for space in spaces]
+    assert _written(members, definitions, [use for _, use in uses]) == [20 + _NUMBER[space] for space, _ in uses]
 
 
-_FREE = {  # each for a space, and how it is used
-    "a function of a reference": ("int f({s} S& x) {{ return x.v * 10 + {n}; }}", "f(X)"),
-    "a function of a pointer": ("int f({s} S* x) {{ return x->v * 10 + {n}; }}", "f(&X)"),
-    "an operator": ("int operator*({s} S& x, int a) {{ return x.v * 10 + {n} * a; }}", "(X * 1)"),
-    "a sign": ("int operator~({s} S& x) {{ return x.v * 10 + {n}; }}", "(~X)"),
-    "a template": ("template <class T> int f({s} T& x) {{ return x.v * 10 + {n}; }}", "f(X)"),
-    "a constructor": ("struct R {{ int r; R({s} S& x) : r(x.v * 10 + {n}) {{}} }};", "R(X).r"),
-}  # fmt: skip
-
-
-@pytest.mark.long(every=5)  # Likewise
+@pytest.mark.long(every=5)  # 5 divides neither count: each kind of function and each set of spaces remains
 @pytest.mark.parametrize("spaces", [pair for pair, _ in _SETS[:6]] + [tuple(_NUMBER)], ids="-".join)
-@pytest.mark.parametrize("what", _FREE)
-def test_a_function_is_the_one_of_its_argument(what: str, spaces: tuple[str, ...]) -> None:
-    declared, ask = _FREE[what]
+@pytest.mark.parametrize("kind", _FREE)
+def test_call_selects_the_overload_for_the_arguments_space(kind: str, spaces: tuple[str, ...]) -> None:
+    free = _FREE[kind]
     words = {space: "const device" if space == "device" else space for space in spaces}
-    functions = [declared.format(s=words[space], n=_NUMBER[space]) for space in spaces]
-    if what == "a constructor":
-        inner = " ".join(each.partition("int r; ")[2].removesuffix("};") for each in functions)
-        functions = [f"struct R {{ int r; {inner} }};"]
-    objects = [(space, each) for space in spaces for each in _OBJECTS[space]]
-    statements = [ask.replace("X", each) for _, each in objects]
-    expected = [20 + _NUMBER[space] for space, _ in objects]
-    source = _source("", "\n".join(functions), statements).replace("ASK", "return 0;")
-    y, two = np.zeros(len(expected), np.int32), np.array([1, 2], np.int32)
-    program = mnb.compile(source, engine="cpu")
-    arrays = two.view(program.dtype("S")), np.array([7, 2, 1, 2], np.int32).view(program.dtype("Inner"))
-    program.k(y, arrays[0], arrays[0], arrays[1], arrays[1], grid=1, threadgroup=1)
-    assert y.tolist() == expected
+    overloads = "\n".join(free.declaration.format(s=words[space], n=_NUMBER[space]) for space in spaces)
+    uses = [(space, free.use.replace("X", name)) for space in spaces for name in _OBJECTS[space]]
+    values = _written("", free.around.replace("OVERLOADS", overloads), [use for _, use in uses])
+    assert values == [20 + _NUMBER[space] for space, _ in uses]
 
 
 _ARRAY = """
@@ -181,7 +194,7 @@ def test_generated_arrays_hand_out_elements_of_their_own_space() -> None:
 _CLASS = "struct S { int v; int get() const device { return v + 10; } int get() const constant { return v + 20; } };"
 
 
-def test_the_class_and_its_callers_may_stand_in_header_cells() -> None:
+def test_the_class_and_its_callers_may_be_in_header_cells() -> None:
     calls = "int both(constant S* c, device const S* d) { return c->get() * 100 + d->get(); }"
     source = f"""{_HEAD}#include "calls.h"
     #define ASK(x) x
@@ -200,7 +213,7 @@ def test_the_class_and_its_callers_may_stand_in_header_cells() -> None:
         program = mnb.compile(source + "\n", engine="cpu", headers=headers)
 
 
-def test_macro_may_use_a_conditional_on_its_argument() -> None:
+def test_macro_may_call_an_overload_on_its_argument() -> None:
     source = f"""{_HEAD}{_CLASS}
     #define GET(x) x.get()
     #define TWICE(x) ((x).get() + (x).get())
@@ -212,7 +225,7 @@ def test_macro_may_use_a_conditional_on_its_argument() -> None:
     assert y.tolist() == [21, 11, 42, 22]
 
 
-def test_macro_with_a_conditional_on_its_own_object_is_refused() -> None:
+def test_macro_that_calls_an_overload_on_its_own_object_is_refused() -> None:
     source = f"""{_HEAD}{_CLASS}
 #define GET c.get()
 kernel void k(constant S& c, device int* y) {{ y[0] = GET; }}"""

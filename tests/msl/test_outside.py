@@ -78,7 +78,7 @@ _ARGUMENT_FORMS = (
 )  # fmt: skip
 
 
-@pytest.mark.long(every=2)  # Forms alternate
+@pytest.mark.long(every=2)  # One rule refuses all of them; half of the forms remain
 @pytest.mark.parametrize("form", [*_INPUT_FORMS, *_ARGUMENT_FORMS])
 def test_inputs_and_arguments_at_program_scope_are_refused(form: str) -> None:
     argument = "threadgroup(0)" if form.startswith("threadgroup") else "buffer(3)"

@@ -8,10 +8,9 @@ import re
 from collections import Counter
 
 import pytest
-from msl.functions import INTEGERS, REALS
+from msl.functions import INTEGERS, REALS, bound
 from msl.page import DOCS, HERE, KINDS, MODES, Measured, key, page, read
 from msl.specification import CHAPTERS, uses
-from msl.test_functions import bound
 
 from metalnb.msl.language.attributes import INPUTS
 from metalnb.msl.language.versions import SINCE

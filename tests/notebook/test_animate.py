@@ -79,7 +79,7 @@ def stepped(live: Animation, frames: int = 1) -> Animation:
     return live
 
 
-def told(live: Any, did: str, **how: Any) -> None:
+def send_event(live: Any, did: str, **how: Any) -> None:
     """Send the event that the page sends when a user acts on it."""
     live._events._on_message(live._events, {"event": did, **how}, [])
     live.wait(300)
@@ -106,7 +106,7 @@ def test_frames_are_the_kernel_on_its_own_results(program: mnb.Program, start: A
     assert stepped(live).frames == 1
 
 
-def test_arrays_of_ours_are_a_state_too(program: mnb.Program, start: Any) -> None:
+def test_metalnb_arrays_can_be_the_state(program: mnb.Program, start: Any) -> None:
     live = stepped(mnb.animate(program.heat, mnb.array(start), alpha=0.2), 2)
     expected = program.heat(program.heat(start, alpha=0.2), alpha=0.2)
     np.testing.assert_array_equal(live.array("a"), expected)
@@ -159,7 +159,7 @@ def comes_to(live: Animation, frames: int) -> None:
     assert live.frames == frames
 
 
-def test_it_plays_no_faster_than_the_rate_that_was_asked_for_and_pauses(program: mnb.Program, start: Any) -> None:
+def test_animation_keeps_to_its_frame_rate_and_pauses(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=20)
     began = time.monotonic()
     live.play()
@@ -189,7 +189,7 @@ def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mn
         live.pause()
 
 
-def test_a_cell_that_is_run_again_stops_what_it_showed(
+def test_cell_run_again_stops_its_earlier_animation(
     program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("metalnb.widgets.live._cell_id", lambda: "the cell")
@@ -201,7 +201,7 @@ def test_a_cell_that_is_run_again_stops_what_it_showed(
     assert first.wait(300)
 
 
-def test_a_fault_is_shown_and_ends_it(program: mnb.Program, start: Any) -> None:
+def test_fault_is_shown_and_ends_the_animation(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.beyond, start, far=0, swap=("a", "b"), ranges={"far": (0, 1 << 30)})
     _ = live.widget
     live.play()
@@ -290,7 +290,7 @@ def test_strokes_are_separate_and_clipped_at_the_edge(program: mnb.Program) -> N
     live = mnb.animate(program.life, np.zeros((32, 32), np.uint8), swap=("now", "next"), brush=9.6)
     _ = live.widget
     live._frames.brush.radius = 0.5
-    told(live, "draw", points=[[-0.5, 0.1], [0.1, 0.1], None, [0.9, 0.9], [1.5, 0.9]], rub=False)
+    send_event(live, "draw", points=[[-0.5, 0.1], [0.1, 0.1], None, [0.9, 0.9], [1.5, 0.9]], rub=False)
     array = live.array("now")
     rows, columns = np.nonzero(array)
     assert set(rows.tolist()) == {3, 28}
@@ -303,8 +303,10 @@ def test_a_drawing_while_it_plays_is_in_the_next_frame(program: mnb.Program, sta
     live.play()
     try:
         live.draw((0.5, 0.5))
-        while live.array("a").max() == 0:
+        end = time.monotonic() + 300
+        while live.array("a").max() == 0 and time.monotonic() < end:
             time.sleep(0.01)
+        assert live.array("a").max() > 0
     finally:
         live.pause()
 
@@ -379,7 +381,7 @@ def test_ffmpeg_is_given_the_frames_of_an_mp4(
     assert "yuv420p" in said
 
 
-def test_without_ffmpeg_the_cure_is_named(
+def test_missing_ffmpeg_names_the_fix(
     program: mnb.Program, start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -387,19 +389,37 @@ def test_without_ffmpeg_the_cure_is_named(
         mnb.animate(program.heat, start, alpha=0.2).save(tmp_path / "heat.mp4")
 
 
-def test_the_button_records_what_comes_for_the_page(
+def test_record_button_saves_the_following_frames(
     program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=2)
     _ = live.widget
     sent = []
     monkeypatch.setattr(live._events, "send", lambda content, buffers: sent.append((content, buffers)))
-    told(live, "record")
+    send_event(live, "record")
     assert live._recorder.wait(300)
     ((content, (data,)),) = sent
     assert content == {"save": "heat.gif"}
     with Image.open(io.BytesIO(data)) as film:
         assert film.n_frames == 6
+
+
+def test_a_recording_that_fails_is_reported_to_the_page(
+    program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the report, the button would wait for it, and ignore further clicks."""
+    live = mnb.animate(program.heat, start, alpha=0.2, rate=2)
+    _ = live.widget
+    sent = []
+    monkeypatch.setattr(live._events, "send", lambda content, buffers: sent.append((content, buffers)))
+    monkeypatch.setattr("metalnb.widgets.animate.animation.gif", None)
+    live.play()
+    live._events._on_message(live._events, {"event": "record"}, [])
+    assert live._recorder.wait(300)
+    assert sent == [({"failed": "heat.gif"}, [])]
+    assert live.error == "TypeError: 'NoneType' object is not callable"
+    assert not live.playing
+    assert "object is not callable" in live._player._note.value
 
 
 def test_a_page_without_widgets_has_a_strip_of_frames(program: mnb.Program, start: Any) -> None:

@@ -55,7 +55,7 @@ def run(shell: InteractiveShell, request: pytest.FixtureRequest) -> Cell:
     return run
 
 
-def test_errors_and_warnings(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_and_warnings_have_the_editors_line(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     error, at = run("o[i] = undeclared; // wrong")
     assert isinstance(error, mnb.CompileError)
     assert [d.line for d in error.diagnostics] == [at["wrong"]]
@@ -65,21 +65,21 @@ def test_errors_and_warnings(run: Cell, capsys: pytest.CaptureFixture[str]) -> N
     assert f"cell:{at['wrong']}:" in shown.out + shown.err
 
 
-def test_what_is_wrong_with_the_whole_cell_is_at_its_text(shell: InteractiveShell) -> None:
+def test_error_of_the_whole_cell_is_at_its_first_line_of_code(shell: InteractiveShell) -> None:
     error = shell.run_cell("\n%%metal --quiet\n\nfloat f() { return 1; }", store_history=True).error_in_exec
     assert isinstance(error, mnb.CompileError)
     (found,) = error.diagnostics
     assert (found.line, found.column, found.text) == (4, 1, "float f() { return 1; }")
 
 
-def test_what_only_the_devices_compiler_finds(run: Cell) -> None:
+def test_device_compiler_errors_have_the_editors_line(run: Cell) -> None:
     kernel, at = run("o[i] += __LINE__; // wrong")
     kernel(x, o, 0, 0)
     assert o.tolist() == [at["wrong"]] * 8
 
 
 @pytest.mark.skipif(current().name != "cpu", reason="the engine cpu checks accesses")
-def test_faults(run: Cell) -> None:
+def test_faults_have_the_editors_line(run: Cell) -> None:
     kernel, at = run()
     with pytest.raises(mnb.KernelFault) as beyond:
         kernel(x, o, 1 << 20, 0)
@@ -92,7 +92,7 @@ def test_faults(run: Cell) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the validated build runs under Linux")
-def test_validation(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_validation_findings_have_the_editors_line(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     kernel, at = run()
     seen = mnb.validate(kernel, x, o, 1, 0)
     assert [f.line for f in seen.findings if f.kind == "beyond"] == [at["access"]]
@@ -108,7 +108,7 @@ def test_validation(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"line {at['access']}: " in capsys.readouterr().out
 
 
-def test_steps(run: Cell) -> None:
+def test_traced_steps_have_the_editors_line(run: Cell) -> None:
     kernel, at = run()
     trace = mnb.trace(kernel, x, o, 0, 2, thread=3)
     lines = [step.line for step in trace.threads[3]]
@@ -160,7 +160,7 @@ kernel void f(device const float* x, device float* o, constant int& k) {
     assert [(d.file, d.line) for d in error.diagnostics] == [("taken.h", line)]
 
 
-def test_what_is_kept_for_a_text_is_kept_for_a_cell_of_it(run: Cell) -> None:
+def test_text_and_cell_share_tuning_results(run: Cell) -> None:
     """Its lines have other numbers, so it is another program, but both share what `tune` found."""
     kernel, _ = run()
     text = kernel.source

@@ -268,7 +268,7 @@ def test_save_writes_the_cell_when_it_compiles(shell: InteractiveShell, run: Run
     np.testing.assert_array_equal(x, [2, 2])
 
 
-def test_hiding_a_builtin_or_a_variable_is_said(run: Run, capsys: Capture) -> None:
+def test_hidden_builtin_or_variable_is_noted(run: Run, capsys: Capture) -> None:
     run("weights = [1, 2]")
     run(f"%%metal --quiet\n{TWICE.replace('twice', 'sum')}{TWICE.replace('twice', 'weights')}")
     assert capsys.readouterr().out.splitlines() == [
@@ -298,7 +298,7 @@ def test_a_warning_shows_the_cell_and_no_place_in_ipython(run: Run, capsys: Capt
     assert set(during) == {plain}  # which other threads use
 
 
-def test_a_program_that_hides_something_says_so(run: Run, capsys: Capture) -> None:
+def test_hidden_name_of_a_program_is_noted(run: Run, capsys: Capture) -> None:
     run("y = [1, 2]")
     run(f"%%metal --quiet --name y\n{TWICE}")
     assert capsys.readouterr().out == "note: program 'y' replaces the variable 'y', of type list\n"

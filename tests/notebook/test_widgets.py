@@ -325,7 +325,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_shown_is_refused(program: mnb.Program, case: str) -> None:
+def test_values_that_are_no_picture_are_refused(program: mnb.Program, case: str) -> None:
     attempt, message = REFUSED[case]
     with pytest.raises(mnb.MetalnbError, match=message):
         attempt(program)
@@ -452,7 +452,7 @@ def test_ipywidgets_knows_every_control(board: Dashboard) -> None:
 # --- ends ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_cell_that_is_run_again_ends_what_it_showed_before(
+def test_cell_run_again_closes_its_earlier_widget(
     program: mnb.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Shell:
@@ -547,7 +547,7 @@ kernel void rings(device float* image, constant float2& center, constant float& 
 """
 
 
-def told(live: Any, did: str, **how: Any) -> None:
+def send_event(live: Any, did: str, **how: Any) -> None:
     """Send what the page sends after a user's action."""
     live._events._on_message(live._events, {"event": did, **how}, [])
     live.wait(300)
@@ -567,15 +567,15 @@ def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
         return now["center.x"] + x * now["height"], now["center.y"] + down * y * now["height"]
 
     before = under(0.5, -0.25)
-    told(found, "move", dx=0, dy=0, by=2, x=0.5, y=-0.25)
+    send_event(found, "move", dx=0, dy=0, by=2, x=0.5, y=-0.25)
     assert found.settings["height"] == 2
     assert under(0.5, -0.25) == pytest.approx(before)
-    told(found, "move", dx=0.1, dy=0.2, by=1, x=0, y=0)
+    send_event(found, "move", dx=0.1, dy=0.2, by=1, x=0, y=0)
     assert under(0.6, -0.05) == pytest.approx(before), "a drag takes the point with it"
     top = found._values[0][0 if origin == "upper" else -1, 0] - down * 0.05
     assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel got it"
-    told(found, "reset")
-    assert found.settings == {"center.x": 1, "center.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
+    send_event(found, "reset")
+    assert found.settings == {"centre.x": 1, "centre.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
     with pytest.raises(mnb.ArgumentError, match=r"window is the names of three scalars.*got \('a', 'b', 'c'\).*height"):
         mnb.explore(kernel, **launch, window=("a", "b", "c"))
 
@@ -583,18 +583,18 @@ def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
 def test_arrow_keys_move_a_hundredth_of_the_range_or_a_thousandth(program: mnb.Program) -> None:
     found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0, ranges={"gain": (0, 4)})
     _ = found.widget
-    told(found, "key", index=0, by=1, fine=False)
+    send_event(found, "key", index=0, by=1, fine=False)
     assert found.settings["gain"] == pytest.approx(1.04)
-    told(found, "key", index=0, by=-1, fine=True)
+    send_event(found, "key", index=0, by=-1, fine=True)
     assert found.settings["gain"] == pytest.approx(1.036)
     for _ in range(30):
-        told(found, "key", index=0, by=-1, fine=False)
+        send_event(found, "key", index=0, by=-1, fine=False)
     assert found.settings["gain"] == 0, "and no further"
     many = mnb.dashboard(program.many, p={"scale": 1, "tint": (0, 0, 0), "count": 1, "on": True}, c=(0, 0), n=3, k=7,
                          grid=64)  # fmt: skip
     _ = many.widget
     place = [k for k in many.controls if k not in {"grid", "threadgroup", "p.on"}].index("n")
-    told(many, "key", index=place, by=1, fine=True)
+    send_event(many, "key", index=place, by=1, fine=True)
     assert many.settings["n"] == 4, "a whole number moves by one at least"
 
 
@@ -642,16 +642,16 @@ def test_picture_is_redrawn_when_the_pointer_is_released(
     found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0)
     _ = found.widget
     found._handles.append(Handle())
-    told(found, "on")
+    send_event(found, "on")
     found.controls["gain"].value = 0.5
     assert found.wait(300)
     assert found._picture_worker.wait(0)
     assert Handle.taken == [], "the page redraws the widget for it"
-    told(found, "off")
+    send_event(found, "off")
     assert found._picture_worker.wait(300)
     (text,) = Handle.taken
     assert "gain = 0.5" in text
-    told(found, "on")
-    told(found, "off")
+    send_event(found, "on")
+    send_event(found, "off")
     assert found._picture_worker.wait(300)
     assert len(Handle.taken) == 1, "nothing is new"

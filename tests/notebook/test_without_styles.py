@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
-from still_pages import sanitized, stills
+from browser.still_pages import sanitised, stills
 
 SAID = {
     "card": [
@@ -39,7 +39,7 @@ def left(name: str) -> ET.Element:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_its_figures_are_left_as_text(name: str) -> None:
+def test_figures_remain_as_text(name: str) -> None:
     text = " ".join(" ".join(left(name).itertext()).split())
     for pattern in SAID[name]:
         assert re.search(pattern, text), (pattern, text)
@@ -71,6 +71,6 @@ def test_no_column_is_empty(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["monitor", "dashboard", "animate", "explore"])
-def test_its_picture_is_an_image(name: str) -> None:
+def test_picture_remains_an_image(name: str) -> None:
     assert all(image.get("src", "").startswith("data:image/png;base64,") for image in left(name).iter("img"))
     assert any(True for _ in left(name).iter("img"))

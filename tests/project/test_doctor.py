@@ -46,7 +46,7 @@ def test_doctor_lists_every_engine_and_succeeds() -> None:
     assert "\x1b" not in done.stdout  # no terminal, no colors
 
 
-def test_json_has_what_the_text_has() -> None:
+def test_json_and_text_have_the_same_report() -> None:
     done = command("doctor", "--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)

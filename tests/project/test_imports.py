@@ -8,16 +8,14 @@ renderers, the modules of ops). The packages at the root are found through their
 import ast
 import graphlib
 import importlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from package_modules import ROOT, modules
 
 from metalnb.rendering import RENDERERS, Rendered
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # From the bottom up. A name covers a module, or those modules of a package that no longer name here covers. Add a new
 # package at the lowest place above everything it imports. Modules of one layer do not import each other.
@@ -86,17 +84,6 @@ ALLOWED = {
     ("engine.metal.metalcompute_path.__init__", "metalcompute"): "by name, on request: the double, on the engine `cpu`",
     ("arrays.protocols", "__init__"): "by name: `__array_namespace__` must return the package itself",
 }
-
-
-def modules(package: Path) -> dict[str, Path]:
-    """Return every module below `package` by its dotted name, following the links to packages at the root."""
-    found = {}
-    for folder, _, files in os.walk(package, followlinks=True):
-        for file in files:
-            if file.endswith(".py"):
-                path = Path(folder, file)
-                found[".".join(path.relative_to(package).with_suffix("").parts)] = path
-    return found
 
 
 def resolve(dotted: str, known: dict[str, Path]) -> str:

@@ -6,12 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_imports import ROOT, modules
+from package_modules import ROOT, modules
 
 MODULES = modules(ROOT / "metalnb")
 PACKAGES = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")
 # metalcompute's own API has these names, and its double must have them too.
 FORCED = {"Device", "Function", "Kernel"}
+LONGEST = 400  # lines of a file of the package; most have fewer than 300
 MOST = 15  # files of Python in a folder; MSL's headers, the library's Metal and the puzzles' solutions are data
 
 
@@ -37,6 +38,12 @@ def test_no_folder_has_too_many_files() -> None:
     files = Counter(str(path.parent.relative_to(ROOT)) for path in ours if path.name != "__init__.py")
     files["tests/msl"] = 0  # a file per chapter of the specification, and shared ones
     assert {folder: count for folder, count in files.items() if count > MOST} == {}
+
+
+def test_no_file_of_the_package_is_too_long() -> None:
+    lines = {name: path.read_text("utf-8").count("\n") for name, path in MODULES.items()}
+    lines |= {path.name: path.read_text("utf-8").count("\n") for path in (ROOT / "metalnb").rglob("*.js")}
+    assert {name: count for name, count in lines.items() if count > LONGEST} == {}
 
 
 def test_module_names_are_unique() -> None:

@@ -146,7 +146,7 @@ def test_each_section_of_a_notebook_ends_with_a_check(name: str, count: int) -> 
         assert title in {last, "Where to go next"} or asserts(cells[-1]), title
 
 
-def test_a_failure_is_seen() -> None:
+def test_comparison_of_outputs_can_fail() -> None:
     """The comparison above can fail: for an unexpected error, a missing one, a warning, a wrong order."""
     import nbformat
 

@@ -20,7 +20,7 @@ ADDING = PAGE.parent / "adding-an-op.md"
 TESTED = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/library/test_library.py", "-k")
 
 
-def test_the_page_is_what_the_table_makes() -> None:
+def test_committed_page_is_up_to_date() -> None:
     assert PAGE.read_text("utf-8") == page(), "update it: make docs"
 
 
@@ -79,6 +79,7 @@ def test_an_op_is_added_with_one_line(copy: Path) -> None:
     assert said.startswith("[ 0.       99.306854] log(cosh(x)).\n\nParameters\n")
 
 
+@pytest.mark.long  # The test above runs a new row's tests; test_library.py compares ops with references
 def test_a_wrong_row_fails_its_tests(copy: Path) -> None:
     rows = copy / "metalnb" / "library_kernels" / "elementwise" / "unary.py"
     right = rows.read_text("utf-8")
@@ -90,7 +91,7 @@ def test_a_wrong_row_fails_its_tests(copy: Path) -> None:
         rows.write_text(right, encoding="utf-8")
 
 
-def test_what_the_page_says_of_notebooks_works() -> None:
+def test_notebook_example_of_the_page_works() -> None:
     call = re.search(r"mnb\.elementwise\(\"(.+)\"\)", ADDING.read_text("utf-8"))
     assert call
     assert mnb.elementwise(call[1])(mnb.asarray([0.0])).tolist() == pytest.approx([0], abs=1e-6)

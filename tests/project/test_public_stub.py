@@ -214,7 +214,7 @@ def check(folder: Path, script: str) -> list[tuple[int, str]]:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.long  # mypy takes seconds; the tests above compare the stub with the package
 def test_a_type_checker_takes_right_calls_and_refuses_wrong_ones(tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="needs mypy: pip install 'metalnb[lint]'")
     lines = enumerate(SCRIPT.splitlines(), 1)

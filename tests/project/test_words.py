@@ -12,6 +12,7 @@ KNOWN = words(LIST.read_text("utf-8"))
 SAMPLE = "It is not read any\n{0}more, as a\n{0}rule, by what is no array.\n"
 
 
+@pytest.mark.long  # `make lint` does the same; the tests below check the search on small files
 def test_project_avoids_listed_words() -> None:
     assert [line for path in files() for line in found(path, KNOWN)] == []
 

@@ -37,7 +37,7 @@ def _kernel(function: str) -> mnb.Kernel:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("march", ["native", "x86-64-v3"])
-def test_every_half_is_right(function: str, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_are_exact_for_every_half(function: str, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _target(march, monkeypatch)
     x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     z = np.random.default_rng(4).permutation(x)
@@ -51,7 +51,7 @@ def test_every_half_is_right(function: str, march: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, "fma(x[i], z[i], x[i])"])
 @pytest.mark.parametrize("march", ["x86-64-v4", "x86-64-v3"])
-def test_no_lane_calls_a_library(function: str, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vector_code_calls_no_library_function(function: str, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _target(march, monkeypatch)
     unit = _kernel(function).unit
     made = vector_build.vectorize_form(

@@ -35,7 +35,7 @@ __all__ = ["engine_is_here"]
     ("uint k = 0; while (x[k] > i) ++k; o[k] = 1;", 1),  # lanes leave the loop in different iterations
     ("float own[8]; for (int k = 0; k < 8; ++k) own[k] = x[k + i]; o[i] = own[int(x[i]) & 7];", 1),
 ])  # fmt: skip
-def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
+def test_only_scattered_addresses_are_gathered(body: str, gathers: int) -> None:
     module = read_module(vector_build.thread_text(kernel(body).unit))
     assert len(vectorize(module, ROW, vector_build.machine()).gathers) == gathers
 
@@ -53,7 +53,7 @@ def test_uniform_loop_results_need_no_select_per_iteration(loop: str, chosen: bo
 
 
 @pytest.mark.parametrize(("index", "pinned"), [("(l ^ 5) * 3 & 31", False), ("(l ^ as_type<uint>(x[0])) & 31", True)])
-def test_what_the_lane_alone_decides_stays_a_constant_across_a_barrier(index: str, pinned: bool) -> None:
+def test_values_of_the_lane_alone_stay_constants_across_a_barrier(index: str, pinned: bool) -> None:
     """It was once pinned: products of SIMD-group matrices shuffled by an index register, at a sixth of the speed."""
     step = "o[i] += simd_shuffle(x[i + k], from); threadgroup_barrier(mem_flags::mem_device);"
     unit = kernel(f"uint from = {index}; for (uint k = 0; k < 9; ++k) {{ {step} }}").unit

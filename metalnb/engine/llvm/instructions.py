@@ -102,9 +102,10 @@ class IRInstruction:
     def clone(self) -> IRInstruction:
         """Return a copy with its own operands and targets; `copy.copy` takes ten times as long."""
         return IRInstruction(
-            self.text, self.opcode, self.result, self.type, [*self.operands], self.flags, self.word, [*self.targets],
-            self.cases, self.indices, self.element, self.alignment, self.ordering, self.metadata, self.place,
-            self.block,
+            text=self.text, opcode=self.opcode, result=self.result, type=self.type, operands=[*self.operands],
+            flags=self.flags, word=self.word, targets=[*self.targets], cases=self.cases, indices=self.indices,
+            element=self.element, alignment=self.alignment, ordering=self.ordering, metadata=self.metadata,
+            place=self.place, block=self.block,
         )  # fmt: skip
 
     @property

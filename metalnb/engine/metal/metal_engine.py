@@ -224,7 +224,11 @@ class MetalEngine(Observable, SharedMemory):
         indirect = map(self._staging.engine_place, memories)
         indirect_buffers = [place.memory.buffer for place in indirect if place is not None]
         name, pipeline = signature.name, binary.pipeline
-        return EncodedDispatch(name, pipeline, grid, threadgroup, buffers, values, lengths, indirect_buffers), results
+        encoded = EncodedDispatch(
+            name=name, pipeline=pipeline, grid=grid, threadgroup=threadgroup, buffers=buffers, values=values,
+            lengths=lengths, indirect_buffers=indirect_buffers,
+        )  # fmt: skip
+        return encoded, results
 
     def _values(self, bound: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
         """Separate the small read-only arguments, which Metal copies into the command, from the others."""

@@ -20,6 +20,7 @@ from ..text.conditions import evaluate, expand_constant
 from . import rules
 from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
+from .declarations import comment, declarations, host_name, string_argument, users_of_simdgroups
 from .host_types import HostTypes
 from .kernel_names import (
     attributes_of,
@@ -37,7 +38,7 @@ from .scope_inputs import HANDED
 if TYPE_CHECKING:
     from ..text.scanned_cell import Cell, Instantiation
 
-__all__ = ["comment", "reflect"]
+__all__ = ["reflect"]
 
 
 def reflect(
@@ -127,11 +128,11 @@ class _Reader:
         self.problems: list[Diagnostic] = []
         self._bodies: dict[Any, tuple[Any, Any, Any]] = {}
         self.types = HostTypes(self.problem)
-        self.decls = list(_declarations(parsed, parsed.unit.cursor))
+        self.decls = list(declarations(parsed, parsed.unit.cursor))
         self.gates = {c.spelling for c in self.decls if "function_constant" in attributes_of(c)}
         self.heads: dict[int, list[tuple[Any, dict[str, Any]]]] = {}
         self.syntax: CellSyntax = walk(parsed, self.decls)
-        self.simd = _users_of_simdgroups(parsed, self.syntax)
+        self.simd = users_of_simdgroups(parsed, self.syntax)
 
     def problem(self, cursor: Any, message: str, hint: str = "") -> None:
         self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
@@ -151,7 +152,7 @@ class _Reader:
             if kind == "FUNCTION_TEMPLATE":
                 templates.setdefault(cursor.spelling, cursor)
             elif cursor.is_definition():
-                name = _host_name(cursor) or own_name(cursor.spelling)
+                name = host_name(cursor) or own_name(cursor.spelling)
                 overload_type = type_among(cursor, by_their_name)
                 signatures.append(self.signature(cursor, name, qualified_name(cursor), cursor.type, kind=overload_type))
         for i, instance in enumerate(instances):
@@ -223,9 +224,9 @@ class _Reader:
             for p in params
         ]
         return Signature(
-            name, function, self.assign_indices(params, param_cursors), tuple(inputs), len(types), comment(cursor),
-            self.parsed.line(cursor.location),
-            limit or 0, self.uses_simdgroups(cursor, inputs), places, kind,
+            name=name, function=function, params=self.assign_indices(params, param_cursors), inputs=tuple(inputs),
+            arity=len(types), doc=comment(cursor), line=self.parsed.line(cursor.location), max_threads=limit or 0,
+            simd=self.uses_simdgroups(cursor, inputs), places=places, type=kind,
         )  # fmt: skip
 
     def head(self, cursor: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -265,9 +266,10 @@ class _Reader:
         pointee_type = self.types.read(pointee, cursor)
         if pointee_type is None or index is None:
             return None
-        gate_name = _string(gate) if gate is not None else ""
+        gate_name = string_argument(gate) if gate is not None else ""
         return Param(
-            cursor.spelling or f"argument{position}", index, position, space, pointee_type, const, reference, gate_name,
+            name=cursor.spelling or f"argument{position}", index=index, position=position, space=space,
+            type=pointee_type, const=const, reference=reference, gate=gate_name,
             condition=self.condition(gate, gate_name),
         )  # fmt: skip
 
@@ -335,69 +337,8 @@ class _Reader:
 
 
 _DECLARED = "constant bool {} [[function_constant(0)]];"
-_SKIPPED = {"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"}
-
-
-def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
-    """Yield the author's declarations at namespace scope."""
-    for child in children_of(cursor):
-        if parsed.owner(child.location) is None:
-            continue
-        if child.kind.name in _SKIPPED:
-            yield from _declarations(parsed, child)
-        else:
-            yield child
 
 
 def _input(name: str, attribute: str, kind: str, position: int) -> Input:
     author_name = name.removeprefix(HANDED)
     return Input(author_name, attribute, kind, position, scoped=author_name != name)
-
-
-def _users_of_simdgroups(parsed: Parsed, syntax: CellSyntax) -> frozenset[int | None]:
-    """Return the hashes of the cell's kernels that may use SIMD-groups; with None if any kernel may.
-
-    Members and operators, which may be called without their names, count as called by all kernels.
-    """
-    users: set[int | None] = {None} if syntax.simdgroups else set()
-    words: set[str] = set()
-    remaining = list(syntax.functions)
-    while new_users := [f for f in remaining if f.simdgroups or not words.isdisjoint(f.names)]:
-        remaining = [f for f in remaining if not f.simdgroups and words.isdisjoint(f.names)]
-        for cursor in (f.cursor for f in new_users):
-            if parsed.owner(cursor.location) is parsed.cell and "kernel" in attributes_of(cursor):
-                users.add(cursor.hash)  # a kernel is never called
-            elif _called_by_name(cursor):
-                words.add(cursor.spelling)
-            else:
-                users.add(None)
-    return frozenset(users if words.isdisjoint(syntax.names) else users | {None})
-
-
-def _called_by_name(cursor: Any) -> bool:
-    name = cursor.spelling
-    implicit = name.startswith("operator") or name in {"begin", "end", "get"}
-    return not implicit and cursor.semantic_parent.kind.name in {"TRANSLATION_UNIT", "NAMESPACE"}
-
-
-def _host_name(cursor: Any) -> str | None:
-    mark = attributes_of(cursor).get("host_name")
-    return None if mark is None else _string(mark)
-
-
-def _string(mark: Any) -> str:
-    """Read an annotation's string argument."""
-    for child in mark.walk_preorder():
-        if child.kind.name == "STRING_LITERAL":
-            return str(child.spelling).strip('"')
-    return ""
-
-
-def comment(cursor: Any) -> str:
-    """Return the comment above a declaration, without its markers."""
-    raw = cursor.raw_comment
-    if not raw:
-        return ""
-    raw = re.sub(r"^/\*+!?|\*+/$", "", raw.strip())
-    lines = [re.sub(r"^\s*(?:///?!?<?|\*(?!\*))?\s?", "", line).rstrip() for line in raw.splitlines()]
-    return "\n".join(lines).strip()

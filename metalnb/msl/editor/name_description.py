@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.reflect import comment
+from ..analysis.declarations import comment
 from ..language.reference import Entry, lookup
 from ..libclang.deep_stack import on_a_deep_stack
 from ..libclang.flags import FOLDER, flags, posix_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from metalnb.dtypes import SCALARS
 
@@ -179,9 +180,38 @@ _FOREIGN = {
     "gridDim": "add a parameter uint3 n [[threadgroups_per_grid]]",
 }
 
-_HINTS = (
-    (r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|no template named '(\w+)'", "_stdlib"),
-    (r"no member named '(\w+)' in namespace 'metal'", "_stdlib"),
+
+def _unknown_name_hint(match: re.Match[str]) -> str:
+    """Return the hint for an unknown name, or an empty string."""
+    name = next(g for g in match.groups() if g)
+    if name in _FOREIGN:
+        return f"in Metal write {_FOREIGN[name]}"
+    if name in _METAL_NAMES:
+        return "start the cell with: #include <metal_stdlib>  and  using namespace metal;"
+    if "did you mean" in match.string:
+        return ""
+    import difflib
+
+    similar = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
+    return f"did you mean '{similar[0]}'?" if similar else ""
+
+
+def _signatures_hint(match: re.Match[str]) -> str:
+    """Return the hint for arguments that fit no function of this name: how Metal declares it, if it is Metal's."""
+    name = match[1]
+    functions = [entry for entry in lookup(name) if entry.kind == "function"]
+    if not functions:
+        return f"check the number and types of the arguments of '{name}'"
+    signatures = " or ".join(dict.fromkeys(entry.signatures[0] for entry in functions))
+    letters = "; or ".join(dict.fromkeys(entry.letters for entry in functions if entry.letters))
+    verb = "it is declared" if all(len(entry.signatures) == 1 for entry in functions) else "one of its declarations is"
+    return f"{verb} {signatures}{f', {letters}' if letters else ''} (MSL {functions[0].section})"
+
+
+# A hint, or the function that makes it from the pattern's match.
+_HINTS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|no template named '(\w+)'", _unknown_name_hint),
+    (r"no member named '(\w+)' in namespace 'metal'", _unknown_name_hint),
     (r"cannot combine with previous '\w+' declaration specifier",
      "two types in a row: a name that Metal reserves, such as half, cannot be used; choose another"),
     (r"expected ';'", "add the missing ';'"),
@@ -216,7 +246,7 @@ _HINTS = (
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
      "a vector converts to no number or other width: take a component (v.x, v.xy), or build one: float3(v, 0)"),
     (r"chosen constructor is explicit in copy-initialization", "name the type: bfloat4(…) or S(…) in place of {…}"),
-    (r"no matching function for call to '(\w+)'", "_signatures"),
+    (r"no matching function for call to '(\w+)'", _signatures_hint),
     (r"non-void function does not return a value", "end every path with a return: without one the value is undefined"),
     (r"void function '\w+' should not return a value", "write return; alone: a kernel writes its results to buffers"),
     (r"non-void function '\w+' should return a value", "write a value after return"),
@@ -230,16 +260,24 @@ _HINTS = (
 
 def reword(message: str) -> str:
     """Return the compiler's message in Metal's words."""
-    outside = answer(message)
-    if outside:
-        return outside[0]
-    for pattern, refusal, _ in _REFUSALS:
-        match = re.search(pattern, message)
-        if match:
-            return match.expand(refusal)
+    refusal = _refusal(message)
+    if refusal:
+        return refusal[0]
     for pattern, words in _WORDS:
         message = re.sub(pattern, words, message)
     return _SUGGESTED.sub(_suggestion, message)
+
+
+def _refusal(message: str) -> tuple[str, str] | None:
+    """Return the error in Metal's words and its hint, if Metal's compiler refuses the same text."""
+    outside = answer(message)
+    if outside:
+        return outside
+    for pattern, refusal, hint in _REFUSALS:
+        match = re.search(pattern, message)
+        if match:
+            return match.expand(refusal), match.expand(hint)
+    return None
 
 
 _SUGGESTED = re.compile(r"'(\w+)'; did you mean '(.*)'\?$")
@@ -254,46 +292,14 @@ def _suggestion(match: re.Match[str]) -> str:
 
 def hint_for(message: str) -> str:
     """Return the hint for a message, or an empty string."""
-    outside = answer(message)
-    if outside:
-        return outside[1]
-    for pattern, _, cure in _REFUSALS:
-        refusal_match = re.search(pattern, message)
-        if refusal_match:
-            return refusal_match.expand(cure)
-    for words, hint in _HINTS:
-        match = re.search(words, message)
+    refusal = _refusal(message)
+    if refusal:
+        return refusal[1]
+    for pattern, hint in _HINTS:
+        match = re.search(pattern, message)
         if match is None or "'$" in match[0]:
             continue
-        if hint == "_signatures":
-            return _signatures(match[1])
-        if hint != "_stdlib":
-            return match.expand(hint)
-        name = next(g for g in match.groups() if g)
-        cure = _unknown_name_hint(name, suggest="did you mean" not in message)
-        if cure:
-            return cure
+        text = match.expand(hint) if isinstance(hint, str) else hint(match)
+        if text:
+            return text
     return ""
-
-
-def _signatures(name: str) -> str:
-    """Return the hint for arguments that fit no function of this name: how Metal declares it, if it is Metal's."""
-    functions = [entry for entry in lookup(name) if entry.kind == "function"]
-    if not functions:
-        return f"check the number and types of the arguments of '{name}'"
-    signatures = " or ".join(dict.fromkeys(entry.signatures[0] for entry in functions))
-    letters = "; or ".join(dict.fromkeys(entry.letters for entry in functions if entry.letters))
-    verb = "it is declared" if all(len(entry.signatures) == 1 for entry in functions) else "one of its declarations is"
-    return f"{verb} {signatures}{f', {letters}' if letters else ''} (MSL {functions[0].section})"
-
-
-def _unknown_name_hint(name: str, *, suggest: bool) -> str:
-    """Return the hint for an unknown name."""
-    if name in _FOREIGN:
-        return _FOREIGN[name]
-    if name in _METAL_NAMES:
-        return "start the cell with: #include <metal_stdlib>  and  using namespace metal;"
-    import difflib
-
-    similar = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
-    return f"did you mean '{similar[0]}'?" if similar and suggest else ""

@@ -65,20 +65,13 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     )
     instantiations_found = tuple(_instantiations(text, text.program, name))
     return Cell(
-        name,
-        EditedText(source, edits),
-        tuple(instantiation for _, instantiation in instantiations_found),
-        _needs_preprocessor(instantiations_found, text),
-        tuple(includes.cells),
-        frozenset(_tested_constants(text)),
-        any(names_simdgroups(word) for word in text.words),
-        EditedText(source, includes.bare).text,
-        refusals,
-        notes,
-        derived_constants(text),
-        overloaded_names(text),
-        tuple(scope_inputs(text.program)),
-    )
+        name=name, edited=EditedText(source, edits),
+        instantiations=tuple(instantiation for _, instantiation in instantiations_found),
+        expands=_needs_preprocessor(instantiations_found, text), includes=tuple(includes.cells),
+        optional=frozenset(_tested_constants(text)), simd=any(names_simdgroups(word) for word in text.words),
+        bare=EditedText(source, includes.bare).text, refused=refusals, notes=notes, derived=derived_constants(text),
+        parted=parted_names(text), scope_inputs=tuple(scope_inputs(text.program)),
+    )  # fmt: skip
 
 
 def normalize_text(source: str) -> str:

@@ -189,8 +189,10 @@ class Animation(Live):
             with self._frames.upcoming(count) as pixels:
                 data = gif(enlarge(pixels), self._frames.painter.palette, self._clock.rate)
         except Exception as error:  # noqa: BLE001  (likewise)
+            self.pause()  # another frame would remove the message
             self.error = f"{type(error).__name__}: {error}"
             self._show()
+            self._events.send({"failed": name}, [])
         else:
             self._events.send({"save": name}, [data])
 

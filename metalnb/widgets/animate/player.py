@@ -62,7 +62,8 @@ class Player:
         self._due = 0.0
         self.controls = {k.label: controls.knob_control(k, functools.partial(on_turn, k)) for k in knobs}
         self.events = PageEvents(
-            draws=frames.brush is not None, listens=" .r", off=callbacks["on_leave"], press=self._on_key, draw=on_draw,
+            draws=frames.brush is not None, animated=True, listens=" .r",
+            off=callbacks["on_leave"], press=self._on_key, draw=on_draw,
             shown=lambda index=None: clock.note_shown(index), record=lambda: callbacks["on_record"](f"{name}.gif"),
             key=functools.partial(controls.nudge, self.controls),
         )  # fmt: skip

@@ -59,50 +59,50 @@ def _one(kind: IRType) -> str:
     return ones.get(kind.text, "1" if kind.kind == "integer" else _zero(kind))
 
 
-def _lasts(made: IRInstruction) -> bool:
+def _lasts(inst: IRInstruction) -> bool:
     """Return whether an instruction does more than compute its result."""
-    return made.is_terminator or made.opcode in _EFFECTS or (made.opcode == "call" and not made.result)
+    return inst.is_terminator or inst.opcode in _EFFECTS or (inst.opcode == "call" and not inst.result)
 
 
 def _to_a_block(choice: int) -> Finder:
     """Return the edits that decide each branch for its first, second, … or last target."""
 
-    def found(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-        if made.is_terminator and len(made.targets) > 1 and choice < len(made.targets):
-            yield Edit("", 0, f"br label {made.targets[choice]}")
+    def found(inst: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+        if inst.is_terminator and len(inst.targets) > 1 and choice < len(inst.targets):
+            yield Edit("", 0, f"br label {inst.targets[choice]}")
 
     return found
 
 
-def _removed(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-    if _lasts(made) and not made.is_terminator:
-        yield Edit("", 0, "", _zero(made.type))
+def _removed(inst: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+    if _lasts(inst) and not inst.is_terminator:
+        yield Edit("", 0, "", _zero(inst.type))
 
 
-def _as_zero(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-    if made.result:
-        yield Edit("", 0, "", _zero(made.type))
+def _as_zero(inst: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+    if inst.result:
+        yield Edit("", 0, "", _zero(inst.type))
 
 
-def _as_another(made: IRInstruction, first: Mapping[IRType, str]) -> Iterator[Edit]:
+def _as_another(inst: IRInstruction, first: Mapping[IRType, str]) -> Iterator[Edit]:
     """Yield the replacement of a value by its operands, or by the function's first value of its type."""
-    operands = [operand.text for operand in made.operands if operand.type == made.type]
-    for name in dict.fromkeys((*operands, first.get(made.type, made.result))):
-        if made.result and name != made.result:
+    operands = [operand.text for operand in inst.operands if operand.type == inst.type]
+    for name in dict.fromkeys((*operands, first.get(inst.type, inst.result))):
+        if inst.result and name != inst.result:
             yield Edit("", 0, "", name)
 
 
-def _with_a_constant(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-    for operand in made.operands:
+def _with_a_constant(inst: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+    for operand in inst.operands:
         if NAME.fullmatch(operand.text):
             for constant in dict.fromkeys((_zero(operand.type), _one(operand.type))):
-                yield Edit("", 0, made.renamed_text({operand.text: constant}))
+                yield Edit("", 0, inst.renamed_text({operand.text: constant}))
 
 
-def _without_flags(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+def _without_flags(inst: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
     """Yield the removal of flags and metadata, which promise what a smaller kernel may no longer keep."""
-    if made.flags or made.metadata:
-        yield Edit("", 0, f"{made.opcode} {made.text.removeprefix(f'{made.opcode} {made.flag_prefix}')}".rstrip())
+    if inst.flags or inst.metadata:
+        yield Edit("", 0, f"{inst.opcode} {inst.text.removeprefix(f'{inst.opcode} {inst.flag_prefix}')}".rstrip())
 
 
 _FINDERS = (
@@ -113,10 +113,10 @@ _FINDERS = (
 def _all(finder: Finder) -> Callable[[IRFunction], list[Edit]]:
     def found(function: IRFunction) -> list[Edit]:
         begin = reversed(function.blocks[function.entry])
-        first = {made.type: made.result for made in begin if made.result}  # they dominate all other blocks
+        first = {inst.type: inst.result for inst in begin if inst.result}  # they dominate all other blocks
         return [
             edit._replace(block=label, number=i)
-            for label, block in function.blocks.items() for i, made in enumerate(block) for edit in finder(made, first)
+            for label, block in function.blocks.items() for i, inst in enumerate(block) for edit in finder(inst, first)
         ]  # fmt: skip
 
     return found
@@ -134,23 +134,23 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     chosen = {(edit.block, edit.number): edit for edit in edits}
     names: dict[str, str] = {}
     for label, block in function.blocks.items():
-        for i, made in enumerate(block):
+        for i, inst in enumerate(block):
             if (label, i) in chosen and not chosen[label, i].text:
-                names[made.result] = chosen[label, i].value
+                names[inst.result] = chosen[label, i].value
     names = {name: _end_of(name, names, _zero(kind)) for name, kind in _types(function, names).items()}
     for label, block in function.blocks.items():
         function.blocks[label] = []
-        for i, made in enumerate(block):
+        for i, inst in enumerate(block):
             edit = chosen.get((label, i))
             if edit is None:
-                function.blocks[label].append(_written(made, made.text, names, made.metadata))
+                function.blocks[label].append(_written(inst, inst.text, names, inst.metadata))
             elif edit.text:
-                function.blocks[label].append(_written(made, edit.text, names))
+                function.blocks[label].append(_written(inst, edit.text, names))
     return _with_body(text, function)
 
 
 def _types(function: IRFunction, names: Mapping[str, str]) -> dict[str, IRType]:
-    return {made.result: made.type for made in function if made.result in names}
+    return {inst.result: inst.type for inst in function if inst.result in names}
 
 
 def _end_of(name: str, names: Mapping[str, str], zero: str) -> str:
@@ -162,10 +162,10 @@ def _end_of(name: str, names: Mapping[str, str], zero: str) -> str:
     return zero if name in names else name
 
 
-def _written(made: IRInstruction, text: str, names: Mapping[str, str], metadata: str = "") -> IRInstruction:
+def _written(inst: IRInstruction, text: str, names: Mapping[str, str], metadata: str = "") -> IRInstruction:
     """Return an instruction with another text and metadata, and values renamed in it."""
     text = NAME.sub(lambda found: names.get(found[0], found[0]), text)
-    again = read_instruction(f"  {f'{made.result} = ' if made.result else ''}{text}")
+    again = read_instruction(f"  {f'{inst.result} = ' if inst.result else ''}{text}")
     again.metadata = metadata
     return again
 
@@ -180,31 +180,31 @@ def _with_body(text: str, function: IRFunction) -> str:
             left += function.blocks[label][-1].targets
     edges = Counter((label, to) for label in reached for to in function.blocks[label][-1].targets)
     function.blocks = {
-        label: [_from_edges(made, label, edges) for made in block]
+        label: [_from_edges(inst, label, edges) for inst in block]
         for label, block in function.blocks.items() if label in reached
     }  # fmt: skip
-    by_name = {made.result: made for made in function if made.result}
-    used, made_of = set[str](), [made for made in function if _lasts(made)]
+    by_name = {inst.result: inst for inst in function if inst.result}
+    used, made_of = set[str](), [inst for inst in function if _lasts(inst)]
     while made_of:
         for name in made_of.pop().used_names:
             if name in by_name and name not in used:
                 used.add(name)
                 made_of.append(by_name[name])
     for label, block in function.blocks.items():
-        function.blocks[label] = [made for made in block if _lasts(made) or made.result in used]
+        function.blocks[label] = [inst for inst in block if _lasts(inst) or inst.result in used]
     return replace_function(text, function).replace("\n}\n\n", "\n}\n")
 
 
-def _from_edges(made: IRInstruction, label: str, edges: Mapping[tuple[str, str], int]) -> IRInstruction:
+def _from_edges(inst: IRInstruction, label: str, edges: Mapping[tuple[str, str], int]) -> IRInstruction:
     """Return a phi with one value for each edge to its block; any other instruction as it is."""
-    if made.opcode != "phi":
-        return made
+    if inst.opcode != "phi":
+        return inst
     counted, kept = Counter[str](), list[str]()
-    for operand, source in zip(made.operands, made.targets, strict=True):
+    for operand, source in zip(inst.operands, inst.targets, strict=True):
         counted[source] += 1
         if counted[source] <= edges.get((source, label), 0):
             kept.append(f"[ {operand.text}, {source} ]")
-    return made if len(kept) == len(made.targets) else _written(made, f"phi {made.type} {', '.join(kept)}", {})
+    return inst if len(kept) == len(inst.targets) else _written(inst, f"phi {inst.type} {', '.join(kept)}", {})
 
 
 def straightened(text: str) -> str:
@@ -218,12 +218,12 @@ def straightened(text: str) -> str:
             to = targets[0]
             if edges[to] != 1 or to in {label, function.entry}:
                 break
-            names |= {made.result: made.operands[0].text for made in blocks[to] if made.opcode == "phi"}
-            blocks[label][-1:] = [made for made in blocks.pop(to) if made.opcode != "phi"]
+            names |= {inst.result: inst.operands[0].text for inst in blocks[to] if inst.opcode == "phi"}
+            blocks[label][-1:] = [inst for inst in blocks.pop(to) if inst.opcode != "phi"]
             joined[to] = label
     names = {name: _end_of(name, names, "") for name in names} | {to: _end_of(to, joined, "") for to in joined}
     for label, block in blocks.items():
-        blocks[label] = [_written(made, made.text, names, made.metadata) for made in block]
+        blocks[label] = [_written(inst, inst.text, names, inst.metadata) for inst in block]
     return _with_body(text, function)
 
 
@@ -231,7 +231,7 @@ def pruned(text: str) -> str:
     """Return a text without the declarations, constants, attributes and metadata that its function does not need."""
     module = read_module(text)
     function = module.functions[ENTRY]
-    body = "\n".join(f"{made.text}{made.metadata}" for made in function)
+    body = "\n".join(f"{inst.text}{inst.metadata}" for inst in function)
     needless = {line for name, line in (module.declarations | module.globals).items() if f"@{name}" not in body}
     needless |= {f"${name} = comdat any" for name, line in module.globals.items() if line in needless}
     if "!" not in body:

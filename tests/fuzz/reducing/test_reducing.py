@@ -11,7 +11,7 @@ from vectorizer.vector_kernels import engine_is_here, kernel
 
 from fuzz.reduce_llvm import Question, reduced
 from fuzz.reducing.edits import entry
-from fuzz.reducing.forms import Launch, in_vectors, one_at_a_time
+from fuzz.reducing.run_forms import Launch, in_vectors, one_at_a_time
 from metalnb.engine.cpu.lanes.vector_build import thread_text
 from metalnb.engine.vectorizer import vectorize
 from metalnb.engine.vectorizer.vector_code.memory_access import vector_memory
@@ -97,7 +97,7 @@ def test_both_forms_write_the_same(body: str) -> None:
     text, launch = text_of(body), Launch(ARRAYS, 64, 64)
     memory = one_at_a_time(text, launch)
     assert memory is not None
-    assert memory == one_at_a_time(text, launch, differently=True) == in_vectors(text, launch)
+    assert memory == one_at_a_time(text, launch, in_step_and_reversed=True) == in_vectors(text, launch)
     assert any(memory[-launch.arguments[1].nbytes - (1 << 16) : -(1 << 16)])
 
 

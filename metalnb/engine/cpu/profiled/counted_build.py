@@ -126,9 +126,10 @@ def _build(key: _BuildKey) -> CountedBuild:
     linked = toolchain.link_lanes(vector_build.compile_vectorized(replace(vector, text=text), key.unit), "counts")
     checked = open_vector_binary(replace(key.unit, checked=True))
     return CountedBuild(
-        key.unit.signature.name, linked, [], checked, code, origins, operations,
-        estimate_registers(function, module.layout), vector.storage_bytes, vector.threadgroup_bytes,
-        tuple(variable_layout(module)),
+        name=key.unit.signature.name, linked=linked, libraries=[], checked=checked, code=code, origins=origins,
+        operations=operations, registers=estimate_registers(function, module.layout),
+        storage_bytes=vector.storage_bytes, threadgroup_bytes=vector.threadgroup_bytes,
+        variables=tuple(variable_layout(module)),
     )  # fmt: skip
 
 

@@ -62,9 +62,10 @@ def run_counted(
     )  # fmt: skip
     numbers = [number for number, _ in arrays]
     return Counts(
-        groups, done, _lines(build, counters.blocks), tuple(_accesses(build, counters.sites, numbers)),
-        tuple(_barriers(build, counters.barriers)), dict(zip(numbers, counters.marks, strict=True)),
-        build.registers, build.threadgroup_bytes, build.variables,
+        groups=groups, sampled=done, lines=_lines(build, counters.blocks),
+        accesses=tuple(_accesses(build, counters.sites, numbers)), barriers=tuple(_barriers(build, counters.barriers)),
+        marks=dict(zip(numbers, counters.marks, strict=True)), registers=build.registers,
+        threadgroup_bytes=build.threadgroup_bytes, variables=build.variables,
     )  # fmt: skip
 
 

@@ -154,9 +154,10 @@ class _Worker:
             for (memory, granule), marks in zip(dispatch.regions, counters.marks, strict=True)
         ))  # fmt: skip
         self._library.metalnb_count(ctypes.byref(CountingRecord(
-            counters.sites.ctypes.data, patterns.ctypes.data, counters.barriers.ctypes.data, ctypes.addressof(regions),
-            len(dispatch.regions), dispatch.banks, threadgroup_memory, threadgroup_memory + dispatch.threadgroup_bytes,
-            len(self._build.code.accesses),
+            sites=counters.sites.ctypes.data, patterns=patterns.ctypes.data, barriers=counters.barriers.ctypes.data,
+            regions=ctypes.addressof(regions), region_count=len(dispatch.regions), banks=dispatch.banks,
+            shared_start=threadgroup_memory, shared_end=threadgroup_memory + dispatch.threadgroup_bytes,
+            site_count=len(self._build.code.accesses),
         )))  # fmt: skip
         try:
             yield

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from ...clang import driver
-from ...unit import Unit
+from ...unit import Unit, threadgroup_variables
 from .. import toolchain
 from ..debug_lines import DebugLines
 from ..entry_texts import fiber_text
@@ -65,8 +64,7 @@ _SECOND = (
     "-mllvm", "-opt-disable=licm,loop-idiom", "-S", "-emit-llvm",
 )  # fmt: skip
 _LAST = ("-O1", *toolchain.ORDERED, "-mllvm", "-opt-disable=licm,loop-idiom")
-_VARIABLE = re.compile(r"(?:(\w+) )?\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
-_VARIABLES = 4096
+_MAX_VARIABLES = 4096
 
 
 @functools.lru_cache(64)
@@ -82,8 +80,8 @@ def _build(key: _UnitKey) -> ValidatedBuild:
     library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
     library.metalnb_groups.restype = library.metalnb_watch.restype = library.metalnb_counted.restype = None
     static = library.metalnb_prepare()
-    raw = (ctypes.c_uint32 * (4 * _VARIABLES))()
-    names = _VARIABLE.findall(unit.cell.edited.text) if not unit.headers else []
+    raw = (ctypes.c_uint32 * (4 * _MAX_VARIABLES))()
+    names = threadgroup_variables(unit)
     variables = []
     for i in range(library.metalnb_slots(raw)):
         offset, size, alignment, number = raw[4 * i : 4 * i + 4]

@@ -102,7 +102,10 @@ def insert_checks(module: IRModule, analysis: Analysis, checks: Checks, target: 
         guarded.setdefault(id(clones[id(access.inst)]), []).append((site, access))
     flags = add_stop_flags(function, analysis, checks.loops, start, code)
     conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
-    loops = LoopVersions(function, analysis, accesses, conditions, start, code, target, flags)
+    loops = LoopVersions(
+        function=function, analysis=analysis, checked=accesses, conditions=conditions, start=start, code=code,
+        target=target, flags=flags,
+    )  # fmt: skip
     if target.has_loop_versions:
         loops.write(guarded)
     conditions.add_definitions(function)

@@ -10,52 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from library.linear_algebra.matrix_products import CODE_PATHS, assert_product, random_factor
 from oracle import LAYOUTS, laid
 
 import metalnb as mnb
 from metalnb.arrays.array import Array
-from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels.launching import product_launch
 from metalnb.library_kernels.op import ALL
-from metalnb.library_kernels.planning.product_plan import Strided, plan_product, plan_widened
-
-Host = np.ndarray[Any, Any]
-
-# Half a unit in the last place, and half the least number: the error of one rounding to a dtype.
-ROUNDING = {"float32": (2.0**-24, 0.0), "float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0)}
-
-
-def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Host:
-    """Return numbers of all sizes, with integers whose products wrap."""
-    if dtype == "bool":
-        return rng.random(shape) < 0.15
-    if "int" in dtype:
-        return np.frombuffer(rng.bytes(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape)
-    return rng.normal(size=shape).astype(as_dtype(dtype))
-
-
-def check(got: Array, a: Host, b: Host) -> None:
-    """Compare a product with NumPy's: integers exactly, floats within one rounding per term and one at the end.
-
-    The bound holds for any order of summation: N. Higham, "Accuracy and Stability of Numerical Algorithms", 3.1.
-    """
-    host = got.read()
-    assert got.dtype == a.dtype
-    if a.dtype.name not in ROUNDING:
-        want = np.matmul(a, b)
-        assert host.shape == want.shape
-        assert np.array_equal(host, want), f"{np.count_nonzero(host != want)} of {host.size} are wrong"
-        return
-    x, y = a.astype(np.float64), b.astype(np.float64)
-    want = np.matmul(x, y)
-    relative, least = ROUNDING[a.dtype.name]
-    terms = a.shape[-1] + 1
-    allowed = terms * 2.0**-24 * 1.01 * np.matmul(np.abs(x), np.abs(y))
-    if a.dtype.itemsize == 2:
-        allowed += relative * 1.01 * np.abs(want) + least
-    assert host.shape == want.shape
-    wrong = ~(np.abs(host - want) <= allowed)
-    assert not wrong.any(), f"{np.count_nonzero(wrong)} of {host.size} are wrong, first at {np.argwhere(wrong)[0]}"
+from metalnb.library_kernels.planning.product_matrices import Strided
+from metalnb.library_kernels.planning.product_plan import plan_product, plan_widened
 
 
 def kernels_of(a: Array, b: Array) -> list[str]:
@@ -64,42 +27,18 @@ def kernels_of(a: Array, b: Array) -> list[str]:
     return [step.kernel.rsplit("_float", 1)[0] for step in plan_product(*laid_out, (), "float32").steps]
 
 
-# A shape for each path: its description, its factors' shapes and layouts, and the kernels that should run.
-WAYS = [
-    ("rows in place", (37, 50), "plain", (50, 70), "plain", ["matmul"]),
-    ("a column of one panel", (37, 50), "plain", (50, 5), "plain", ["matmul"]),
-    ("packed columns", (37, 30), "plain", (30, 70), "transposed", ["pack_4", "matmul_panels"]),
-    ("packed columns, rows apart", (37, 30), "transposed", (30, 70), "transposed", ["pack_4", "matmul"]),
-    ("packed rows", (50, 700), "plain", (700, 300), "plain", ["pack_4_rows", "matmul_panels"]),
-    ("packed rows, many blocks", (401, 97), "plain", (97, 3000), "plain", ["pack_4_rows", "matmul_panels"]),
-    ("packed, in parts", (49, 8203), "plain", (8203, 45), "transposed", ["pack_4", "matmul_panels", "add_parts"]),
-    ("packed columns of few rows", (5, 30), "plain", (30, 70), "transposed", ["pack_4", "matmul"]),
-    ("packed, any strides", (37, 50), "reversed", (50, 70), "stepped", ["pack_4", "matmul"]),
-    ("long and thin, in parts", (5, 20000), "plain", (20000, 10), "plain", ["matmul", "add_parts"]),
-    ("few rows", (3, 90), "plain", (90, 700), "plain", ["matmul_few"]),
-    ("few rows, in parts", (2, 5000), "transposed", (5000, 300), "plain", ["matmul_few", "add_parts"]),
-    ("few rows of a large matrix", (45, 700), "stepped", (700, 300), "plain", ["matmul_few", "add_parts"]),
-    ("along both", (37, 90), "plain", (90, 6), "transposed", ["dots"]),
-    ("along both, in parts", (3, 9000), "plain", (9000, 3), "transposed", ["dots", "add_parts"]),
-    ("matrix times vector", (70, 90), "plain", (90, 1), "plain", ["dots"]),
-    ("columns times vector", (300, 90), "transposed", (90, 1), "stepped", ["matmul_few"]),
-    ("vector times matrix", (1, 90), "plain", (90, 300), "plain", ["matmul_few"]),
-    ("vector times columns", (1, 90), "plain", (90, 300), "transposed", ["dots"]),
-]
-
-
 # A float and an integer: test_library multiplies others, and the long tests all of them.
 @pytest.mark.long(unless=lambda dtype: dtype in {"float32", "uint8"})
 @pytest.mark.parametrize("dtype", ALL)
 def test_every_code_path_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
-    for name, shape1, layout1, shape2, layout2, kernels in WAYS:
-        a, b = numbers(rng, shape1, dtype), numbers(rng, shape2, dtype)
+    for name, shape1, layout1, shape2, layout2, kernels in CODE_PATHS:
+        a, b = random_factor(rng, shape1, dtype), random_factor(rng, shape2, dtype)
         x, y = laid(a, layout1), laid(b, layout2)
         if dtype == "float32":
             assert kernels_of(x, y) == kernels, name
-        check(mnb.matmul(x, y), a, b)
+        assert_product(mnb.matmul(x, y), a, b)
 
 
 def test_edges_of_blocks(rng: np.random.Generator) -> None:
@@ -107,21 +46,22 @@ def test_edges_of_blocks(rng: np.random.Generator) -> None:
     rows = (1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 15, 23, 24, 25, 191, 192, 193)
     columns = (1, 2, 31, 32, 33, 64, 95, 127, 128, 129, 255, 256, 257, 300)
     depths = (1, 2, 31, 32, 33, 63, 64, 65, 95, 96)
-    a, b = numbers(rng, (max(rows), max(depths)), "float32"), numbers(rng, (max(depths), max(columns)), "float32")
+    a = random_factor(rng, (max(rows), max(depths)), "float32")
+    b = random_factor(rng, (max(depths), max(columns)), "float32")
     wide = [laid(a, "plain"), laid(a, "transposed"), laid(b, "plain"), laid(b, "transposed")]
     for m, n in itertools.product(rows, columns):
         for k in rng.choice(depths, 1):
             for across, down in ((0, 2), (1, 3), (0, 3)):
                 x = wide[across].viewed(wide[across].host[:m, :k])
                 y = wide[down].viewed(wide[down].host[:k, :n])
-                check(mnb.matmul(x, y), a[:m, :k], b[:k, :n])
+                assert_product(mnb.matmul(x, y), a[:m, :k], b[:k, :n])
 
 
 def test_more_blocks_of_rows_than_one(rng: np.random.Generator) -> None:
     """Rows are split into blocks of 16 panels of 12."""
     for m in (192 * 2, 192 * 2 + 1, 192 * 3 - 13):
-        a, b = numbers(rng, (m, 20), "int32"), numbers(rng, (20, 40), "int32")
-        check(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())), a, b)
+        a, b = random_factor(rng, (m, 20), "int32"), random_factor(rng, (20, 40), "int32")
+        assert_product(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())), a, b)
 
 
 BATCHES = [
@@ -142,32 +82,32 @@ BATCHES = [
 @pytest.mark.parametrize("shapes", BATCHES, ids=str)
 def test_batches(shapes: tuple[tuple[int, ...], tuple[int, ...]], rng: np.random.Generator) -> None:
     for dtype in ("float32", "int16"):
-        a, b = (numbers(rng, shape, dtype) for shape in shapes)
+        a, b = (random_factor(rng, shape, dtype) for shape in shapes)
         for one, other in (("plain", "plain"), ("transposed", "reversed"), ("stepped", "transposed")):
-            check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
+            assert_product(mnb.matmul(laid(a, one), laid(b, other)), a, b)
 
 
 def test_broadcast_views(rng: np.random.Generator) -> None:
     """Strides of 0, in the batch and in the matrices themselves."""
-    a, b = numbers(rng, (1, 70), "float32"), numbers(rng, (70, 1), "float32")
+    a, b = random_factor(rng, (1, 70), "float32"), random_factor(rng, (70, 1), "float32")
     for x, y in (
         (np.broadcast_to(a, (40, 70)), np.broadcast_to(b, (70, 33))),
         (np.broadcast_to(a, (3, 5, 70)), np.broadcast_to(b, (70, 300))),
         (np.broadcast_to(a, (4, 13, 70)), np.broadcast_to(b, (4, 70, 2))),
         (np.broadcast_to(a[:, :1], (9, 70)), np.broadcast_to(b[:1], (70, 90))),
     ):
-        check(mnb.matmul(laid(x), laid(y)), x, y)
+        assert_product(mnb.matmul(laid(x), laid(y)), x, y)
 
 
 def test_views_with_offsets(rng: np.random.Generator) -> None:
-    a, b = numbers(rng, (60, 80), "float16"), numbers(rng, (80, 90), "float16")
+    a, b = random_factor(rng, (60, 80), "float16"), random_factor(rng, (80, 90), "float16")
     x, y = mnb.asarray(a, copy=True), mnb.asarray(b, copy=True)
     for rows, along, columns in (
         (slice(3, 50), slice(5, 75), slice(7, 60)),
         (slice(50, 2, -3), slice(70, None, -1), slice(None, None, 4)),
         (slice(8, 9), slice(0, 80), slice(80, 3, -7)),
     ):
-        check(
+        assert_product(
             mnb.matmul(x.viewed(x.host[rows, along]), y.viewed(y.host[along, columns])),
             a[rows, along],
             b[along, columns],
@@ -207,7 +147,7 @@ def test_half_is_rounded_once(rng: np.random.Generator) -> None:
         a, b = np.repeat(ones, way[0], 0), np.repeat(ones.T, way[1], 1)
         got = mnb.matmul(mnb.asarray(a), mnb.asarray(b)).read()
         assert (got == np.float16(4097)).all()
-    many = numbers(rng, (30000,), "float16")
+    many = random_factor(rng, (30000,), "float16")
     got = mnb.matmul(mnb.asarray(many), mnb.asarray(many)).item()
     assert got == np.float16(np.sum(many.astype(np.float64) ** 2))
 
@@ -249,8 +189,8 @@ def test_product_of_bools_is_any() -> None:
 GUARD = """
 import ctypes, mmap, sys
 import numpy as np
-sys.path[:0] = {tests!r}
-from test_matmul import WAYS
+sys.path.insert(0, {tests!r})
+from library.linear_algebra.matrix_products import CODE_PATHS
 import metalnb as mnb
 from metalnb.arrays.array import view_of
 from metalnb.arrays.memory_pool import borrow
@@ -269,7 +209,7 @@ def fenced(host, layout):
     x = view_of(borrow(data), data)
     return x.viewed(x.host.T) if layout == "transposed" else x
 
-for name, shape1, layout1, shape2, layout2, _ in WAYS:
+for name, shape1, layout1, shape2, layout2, _ in CODE_PATHS:
     for dtype in ("float32", "uint8"):
         a, b = np.ones(shape1, dtype), np.ones(shape2, dtype)
         got = mnb.matmul(fenced(a, layout1), fenced(b, layout2)).wait()
@@ -283,7 +223,7 @@ for name, shape1, layout1, shape2, layout2, _ in WAYS:
 def test_nothing_beyond_an_array_is_read(tmp_path: Path) -> None:
     """The memory after each factor's last element is protected: a read beyond it ends the process."""
     script = tmp_path / "fenced.py"
-    script.write_text(GUARD.format(tests=[str(folder) for folder in Path(__file__).parents[:2]]))
+    script.write_text(GUARD.format(tests=str(Path(__file__).parents[2])))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"after {done.stdout.splitlines()[-1:]}: {done.stderr[-500:]}"
 
@@ -299,28 +239,28 @@ def test_beyond_two_gibibytes() -> None:
 
 
 def test_dtypes_promote(rng: np.random.Generator) -> None:
-    a, b = numbers(rng, (3, 4), "int8"), numbers(rng, (4, 5), "int32")
+    a, b = random_factor(rng, (3, 4), "int8"), random_factor(rng, (4, 5), "int32")
     assert np.array_equal(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())).read(), a.astype(np.int32) @ b)
-    mixed = mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(numbers(rng, (4, 2), "float16")))
+    mixed = mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(random_factor(rng, (4, 2), "float16")))
     assert mixed.dtype == np.float16
     with pytest.raises(TypeError, match="matmul: no integer dtype holds both uint64 and int8"):
         mnb.matmul(mnb.ones((2, 3), dtype="uint64"), mnb.ones((3, 2), dtype="int8"))
 
 
 def test_operators_and_numpy(rng: np.random.Generator) -> None:
-    a, b = numbers(rng, (5, 5), "float32"), numbers(rng, (5, 5), "float32")
+    a, b = random_factor(rng, (5, 5), "float32"), random_factor(rng, (5, 5), "float32")
     x, y = mnb.asarray(a, copy=True), mnb.asarray(b, copy=True)
     for got in (x @ y, x @ b, a @ y, np.matmul(x, y), x.dot(y), np.dot(x, y)):
         assert isinstance(got, Array)
-        check(got, a, b)
+        assert_product(got, a, b)
     x @= y
-    check(x, a, b)
+    assert_product(x, a, b)
 
 
 @pytest.mark.parametrize("one", [(), (3,), (2, 3), (2, 4, 3)])
 @pytest.mark.parametrize("other", [(), (3,), (3, 2), (5, 3), (2, 3, 4), (2, 5, 3)])
 def test_dot_and_inner_match_numpy(one: tuple[int, ...], other: tuple[int, ...], rng: np.random.Generator) -> None:
-    a, b = numbers(rng, one, "int32"), numbers(rng, other, "int32")
+    a, b = random_factor(rng, one, "int32"), random_factor(rng, other, "int32")
     x, y = mnb.array(a), mnb.array(b)
     for function, method in ((np.dot, x.dot), (np.inner, None)):
         try:
@@ -345,8 +285,8 @@ def test_dot_takes_numbers_words_and_out() -> None:
 
 
 def test_memory_is_released(rng: np.random.Generator) -> None:
-    a = mnb.asarray(numbers(rng, (100, 700), "float32"))
-    b = mnb.asarray(numbers(rng, (300, 700), "float32")).T
+    a = mnb.asarray(random_factor(rng, (100, 700), "float32"))
+    b = mnb.asarray(random_factor(rng, (300, 700), "float32")).T
     mnb.matmul(a, b).wait()
     before = mnb.memory_info()
     for _ in range(20):
@@ -370,11 +310,11 @@ def test_dot_products(rng: np.random.Generator) -> None:
         ((261, 70), (261, 70), -1), ((2, 150, 65), (150, 65), -1),
     ):  # fmt: skip
         for dtype in ("float32", "uint16", "int64"):
-            a, b = numbers(rng, shape1, dtype), numbers(rng, shape2, dtype)
+            a, b = random_factor(rng, shape1, dtype), random_factor(rng, shape2, dtype)
             for one, other in (("plain", "plain"), ("stepped", "reversed"), ("transposed", "plain")):
                 got = mnb.vecdot(laid(a, one), laid(b, other), axis=axis)
                 rows, columns = (np.moveaxis(x, axis, -1) for x in (a, b))
-                check(
+                assert_product(
                     Array(got.block, got.dtype, (*got.shape, 1, 1), None, got.offset),
                     rows[..., None, :],
                     columns[..., None],
@@ -387,14 +327,14 @@ def test_tensordot(axes: Any, rng: np.random.Generator) -> None:
     shape1, shape2 = given[axes] if isinstance(axes, int) else ((3, 4, 5), (5, 4, 3) if axes == (1, 1) else (5, 3, 2))
     if axes == ((-1,), (-2,)):
         shape2 = (3, 5, 2)
-    a, b = numbers(rng, shape1, "int32"), numbers(rng, shape2, "int32")
+    a, b = random_factor(rng, shape1, "int32"), random_factor(rng, shape2, "int32")
     got = mnb.tensordot(laid(a, "transposed"), laid(b, "stepped"), axes=axes)
     assert np.array_equal(got.read(), np.tensordot(a, b, axes))
     assert np.array_equal(np.tensordot(laid(a), laid(b), axes).read(), np.tensordot(a, b, axes))
 
 
 def test_outer(rng: np.random.Generator) -> None:
-    a, b = numbers(rng, (33,), "int8"), numbers(rng, (70,), "int8")
+    a, b = random_factor(rng, (33,), "int8"), random_factor(rng, (70,), "int8")
     assert np.array_equal(mnb.outer(laid(a, "reversed"), laid(b, "stepped")).read(), np.multiply.outer(a, b))
 
 

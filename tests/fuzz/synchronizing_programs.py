@@ -1,4 +1,4 @@
-"""Generate what the first programs lack: atomics, pointers, shuffles, loops with barriers and irregular counters.
+"""Generate programs with atomics, pointers, shuffles, loops with barriers and irregular counters.
 
 Some have two dimensions, SIMD functions of quads, vectors of half, and threads that return before a barrier.
 """
@@ -10,7 +10,7 @@ from typing import ClassVar
 from .generate import Choice, Generator, Scope
 from .tree import ATOMICS, CELLS, HALVES, INTEGERS, TREES, VECTORS, Expr, Stmt, const, var
 
-__all__ = ["ACTIVE", "PlanarGenerator", "WiderGenerator"]
+__all__ = ["ACTIVE", "PlanarGenerator", "SynchronizingGenerator"]
 
 _LANES = ("simd_shuffle_xor", "simd_shuffle_up", "simd_shuffle_down", "simd_shuffle_rotate_down")
 _QUADS = (
@@ -20,7 +20,7 @@ _QUADS = (
 ACTIVE = ("simd_last", "simd_product", "simd_prefix_inclusive_sum", "simd_prefix_exclusive_product")
 
 
-class WiderGenerator(Generator):
+class SynchronizingGenerator(Generator):
     """Generates one program, whose threads synchronize more often."""
 
     given: ClassVar[tuple[str, ...]] = ("i", "n", "lid", "size")
@@ -142,7 +142,7 @@ class WiderGenerator(Generator):
         return super()._leaf(kind, scope)
 
 
-class PlanarGenerator(WiderGenerator):
+class PlanarGenerator(SynchronizingGenerator):
     """Generates one program of two dimensions: rows of a threadgroup may be shorter or longer than a SIMD-group."""
 
     planar = True

@@ -39,7 +39,7 @@ _AS_WRITTEN = ("-Xclang", "-disable-llvm-passes", "-mllvm", "-disable-block-plac
 _STEP = "metalnb_simd_barrier"
 _FALLING = "-DNEXT_LANE(ready)=(31 - __builtin_clz(ready))"
 _GUARD = 1 << 16  # bytes before and after each array
-_LONGEST = 0.25  # seconds of processor time; a run that takes longer is taken for endless
+_TIME_LIMIT = 0.25  # seconds of processor time; a run that takes longer is taken for endless
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Launch:
         words = dispatch(inside, *self.sizes, static)
         groups = math.prod(-(-threads // each) for threads, each in zip(*self.sizes, strict=True))
         with toolchain.borrow_region(words) as region:
-            signal.setitimer(signal.ITIMER_VIRTUAL, _LONGEST)
+            signal.setitimer(signal.ITIMER_VIRTUAL, _TIME_LIMIT)
             library.metalnb_groups(words, ctypes.c_void_p(region), ctypes.c_uint64(0), ctypes.c_uint64(groups))
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         return b"".join(m.tobytes() for m in memory)
@@ -108,15 +108,15 @@ def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
     return _compiled(plain, "thread.ll", flags)
 
 
-def one_at_a_time(text: str, launch: Launch, *, differently: bool = False) -> bytes | None:
+def one_at_a_time(text: str, launch: Launch, *, in_step_and_reversed: bool = False) -> bytes | None:
     """Return the memory after a run a thread at a time; None if it writes to other memory than the arrays.
 
     Parameters
     ----------
     text : str
     launch : Launch
-    differently : bool, optional
-        Whether lanes run in step, and in falling order: what then differs is a race, and no fault of the vectorizer's.
+    in_step_and_reversed : bool, optional
+        Whether lanes run in step, and in falling order: what then differs is a race, and no fault of the vectoriser's.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def one_at_a_time(text: str, launch: Launch, *, differently: bool = False) -> by
     EngineUnavailable
         If clang or the linker rejects the text.
     """
-    code = object_of_thread(text, in_step=differently)
-    code = link(code, _fibers(falling=differently), triple=toolchain.target_triple())
+    code = object_of_thread(text, in_step=in_step_and_reversed)
+    code = link(code, _fibers(falling=in_step_and_reversed), triple=toolchain.target_triple())
     library = toolchain.load_library(code)
     memory = launch.run(library, library.metalnb_prepare())
     return memory if launch.stayed_within(memory) else None
