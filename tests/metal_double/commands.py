@@ -309,9 +309,9 @@ class MTLComputeCommandEncoder(ObjCObject):
         self.work.append(lambda: self._dispatch(pipeline, arguments, tuple(grid), tuple(group)))
 
     def _dispatch(self, pipeline: MTLComputePipelineState, arguments: list[Any], grid: Any, group: Any) -> None:
-        said = logged(pipeline.unit, arguments, grid, group) if pipeline.shaderValidation() == 1 else []
-        self._logs += said
-        if not said:  # otherwise it is not run: Metal would skip the bad accesses
+        logs = logged(pipeline.unit, arguments, grid, group) if pipeline.shaderValidation() == 1 else []
+        self._logs += logs
+        if not logs:  # otherwise it is not run: Metal would skip the bad accesses
             pipeline.start(arguments, grid, group)
 
     @selector("sampleCountersInBuffer:atSampleIndex:withBarrier:", "#QZ")

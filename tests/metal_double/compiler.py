@@ -87,10 +87,10 @@ def unpacked(code: str, count: int, value: Any) -> Any:
     must(len(data) == size * (4 if count == 3 else count), f"{len(data)} bytes for {count} of {code}")
     parts = [data[i * size : (i + 1) * size] for i in range(count)]
     if code == "bfloat":
-        found = [struct.unpack("<f", b"\0\0" + p)[0] for p in parts]
+        numbers = [struct.unpack("<f", b"\0\0" + p)[0] for p in parts]
     else:
-        found = [struct.unpack(f"<{code}", p)[0] for p in parts]
-    return tuple(found) if count > 1 else found[0]
+        numbers = [struct.unpack(f"<{code}", p)[0] for p in parts]
+    return tuple(numbers) if count > 1 else numbers[0]
 
 
 def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
@@ -101,13 +101,13 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     CompileError
     """
     cell = scan(source, "program_source")
-    found = newer_words(cell, options.version)
-    if found:
-        raise CompileError([Diagnostic(d.line, d.column, f"unknown type name '{w}'", d.text) for w, _, d in found])
+    newer = newer_words(cell, options.version)
+    if newer:
+        raise CompileError([Diagnostic(d.line, d.column, f"unknown type name '{w}'", d.text) for w, _, d in newer])
     if cell.scope_inputs:
-        more = scope_inputs(cell, {}, options.version)[cell.name]
-        cell = dataclasses.replace(cell, edited=cell.edited.add_edits(more))
-    made = cell.instantiations
+        edits = scope_inputs(cell, {}, options.version)[cell.name]
+        cell = dataclasses.replace(cell, edited=cell.edited.add_edits(edits))
+    requested = cell.instantiations
     if any(word.startswith("os_log") for word in words(cell)):
         must(options.logging, "a cell that logs, compiled without logging")
     must(options.macros in ({}, {"METALNB": "1"}), "the double of the compiler supports no other macros")
@@ -115,9 +115,9 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     if cell.expands:
         from metalnb.engine.clang.driver import expand
 
-        made = instantiations(expand(cell, {}, options.version))
+        requested = instantiations(expand(cell, {}, options.version))
     try:
-        found_kernels = reflect(cell, {}, made, options.version)
+        found_kernels = reflect(cell, {}, requested, options.version)
     except CompileError as refused:
         if refused.diagnostics != (no_kernel(cell),):
             raise
@@ -134,43 +134,43 @@ def report(refused: CompileError) -> NSError:
 
 
 class MTLLibrary(ObjCObject):
-    def __init__(self, cell: Cell, found: Reflection, options: MTLCompileOptions) -> None:
-        self._cell, self._found, self._options = cell, found, options
+    def __init__(self, cell: Cell, reflection: Reflection, options: MTLCompileOptions) -> None:
+        self._cell, self._reflection, self._options = cell, reflection, options
 
     @selector("newFunctionWithName:", "#")
     def newFunctionWithName_(self, name: str) -> MTLFunction | None:
-        made = self._function(name, {})
-        if made is not None:
-            made.specialized = not any(words(self._cell).count(c.name) > 1 for c in self._found.constants)
-        return made
+        function = self._function(name, {})
+        if function is not None:
+            function.specialized = not any(words(self._cell).count(c.name) > 1 for c in self._reflection.constants)
+        return function
 
     @selector("newFunctionWithName:constantValues:error:", "##o")
     def newFunctionWithName_constantValues_error_(
         self, name: str, values: MTLFunctionConstantValues, error: None
     ) -> tuple[MTLFunction | None, NSError | None]:
-        given: dict[Constant, Any] = {}
-        for constant in self._found.constants:
+        constants: dict[Constant, Any] = {}
+        for constant in self._reflection.constants:
             if constant.index in values.values:
                 kind, value = values.values[constant.index]
                 if kind != constant.type:
                     return None, NSError(f"constant {constant.name} has type {constant.type}; got {kind}", 3)
-                given[constant] = value
+                constants[constant] = value
         used = words(self._cell)
-        for constant in self._found.constants:
-            if constant not in given and not constant.optional and used.count(constant.name) > 1:
+        for constant in self._reflection.constants:
+            if constant not in constants and not constant.optional and used.count(constant.name) > 1:
                 return None, NSError(f"Function {name} needs a value for {constant.name}", 3)
-        made = self._function(name, given)
-        return (made, None) if made else (None, NSError(f"Function {name} not found", 5))
+        function = self._function(name, constants)
+        return (function, None) if function else (None, NSError(f"Function {name} not found", 5))
 
-    def _function(self, name: str, given: dict[Constant, Any]) -> MTLFunction | None:
-        signature = next((k for k in self._found.kernels if k.name == name), None)
+    def _function(self, name: str, constants: dict[Constant, Any]) -> MTLFunction | None:
+        signature = next((k for k in self._reflection.kernels if k.name == name), None)
         if signature is None:
             return None
-        missing = tuple(c for c in self._found.constants if c not in given)
+        missing = tuple(c for c in self._reflection.constants if c not in constants)
         math = "precise" if self._options.mode == CONSTANTS["MTLMathModeSafe"] else "fast"
         version = self._options.version
-        unit = Unit(signature, self._cell, constants=given, undefined=missing, math=math, version=version)
-        return MTLFunction(unit, self._found)
+        unit = Unit(signature, self._cell, constants=constants, undefined=missing, math=math, version=version)
+        return MTLFunction(unit, self._reflection)
 
 
 class MTLFunction(ObjCObject):

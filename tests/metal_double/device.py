@@ -19,7 +19,7 @@ from .pipelines import (
     MTLComputePipelineDescriptor,
     MTLComputePipelineState,
     described_state,
-    made,
+    make_pipeline,
     opened,
 )  # fmt: skip
 from .runtime import NSError, ObjCObject, VarList, must, selector
@@ -112,7 +112,7 @@ class MTLDevice(ObjCObject):
     def newComputePipelineStateWithFunction_error_(
         self, function: MTLFunction, error: None
     ) -> tuple[MTLComputePipelineState | None, NSError | None]:
-        return made(function)
+        return make_pipeline(function)
 
     @selector("newComputePipelineStateWithDescriptor:options:reflection:error:", "#Qpo")
     def newComputePipelineStateWithDescriptor_options_reflection_error_(

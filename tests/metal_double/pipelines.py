@@ -57,7 +57,7 @@ class MTLBinaryArchive(ObjCObject):
         self, described: MTLComputePipelineDescriptor, error: None
     ) -> tuple[bool, NSError | None]:
         must(described.function is not None, "a pipeline of no function")
-        state, refused = made(described.function)
+        state, refused = make_pipeline(described.function)
         if state is not None:
             self.held.add(fingerprint(described.function))
         return state is not None, refused
@@ -89,7 +89,7 @@ def fingerprint(function: MTLFunction) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def made(function: MTLFunction) -> tuple[MTLComputePipelineState | None, NSError | None]:
+def make_pipeline(function: MTLFunction) -> tuple[MTLComputePipelineState | None, NSError | None]:
     """Compile a function, as Metal does for one that is in no archive."""
     if not function.specialized:
         return None, NSError("function f cannot be used to build a pipeline state", 3)
@@ -109,7 +109,7 @@ def described_state(
         return MTLComputePipelineState(described.function), None
     if options & CONSTANTS["MTLPipelineOptionFailOnBinaryArchiveMiss"]:
         return None, NSError("not in the binary archives", 2)
-    state, refused = made(described.function)
+    state, refused = make_pipeline(described.function)
     if state is not None and MTLComputePipelineState.validates:
         state.validation = described.validation
     return state, refused

@@ -48,31 +48,31 @@ def selector(name: str, kinds: str = "") -> Callable[[Callable[..., Any]], Calla
     return decorate
 
 
-def check(name: str, place: int, kind: str, given: Any) -> None:
+def check(name: str, place: int, kind: str, value: Any) -> None:
     """Raise PyObjC's error for an argument that it cannot pass."""
     from .structures import MTLSize, NSRange
 
     fits = {
-        "@": given is None or isinstance(given, (ObjCObject, str, dict, list)),
-        "#": isinstance(given, (ObjCObject, str, dict, list)),
-        "Q": type(given) is int and 0 <= given < 2**64,
-        "q": type(given) is int and -(2**63) <= given < 2**63,
-        "Z": type(given) is bool,
-        "S": isinstance(given, MTLSize),
-        "R": isinstance(given, NSRange),
-        "n": given is None or is_bytes(given),
-        "o": given is None,
-        "t": given is None,
-        "p": given is None,
-        "?": given is None or callable(given),
+        "@": value is None or isinstance(value, (ObjCObject, str, dict, list)),
+        "#": isinstance(value, (ObjCObject, str, dict, list)),
+        "Q": type(value) is int and 0 <= value < 2**64,
+        "q": type(value) is int and -(2**63) <= value < 2**63,
+        "Z": type(value) is bool,
+        "S": isinstance(value, MTLSize),
+        "R": isinstance(value, NSRange),
+        "n": value is None or is_bytes(value),
+        "o": value is None,
+        "t": value is None,
+        "p": value is None,
+        "?": value is None or callable(value),
     }[kind]
     if not fits:
-        raise ValueError(f"{name} depythonifying argument {place} ({kind!r}), got {type(given).__name__}")
+        raise ValueError(f"{name} depythonifying argument {place} ({kind!r}), got {type(value).__name__}")
 
 
-def is_bytes(given: Any) -> bool:
+def is_bytes(value: Any) -> bool:
     try:
-        return memoryview(given).c_contiguous
+        return memoryview(value).c_contiguous
     except TypeError:
         return False
 

@@ -31,8 +31,8 @@ class MTLFunctionLogDebugLocation(ObjCObject):
 class MTLFunctionLog(ObjCObject):
     located = True  # whether the library has line numbers
 
-    def __init__(self, kernel: str, found: Finding) -> None:
-        self._kernel, self._found = kernel, found
+    def __init__(self, kernel: str, finding: Finding) -> None:
+        self._kernel, self._finding = kernel, finding
 
     @selector("type")
     def type(self) -> int:
@@ -40,11 +40,11 @@ class MTLFunctionLog(ObjCObject):
 
     @selector("debugLocation")
     def debugLocation(self) -> MTLFunctionLogDebugLocation | None:
-        return MTLFunctionLogDebugLocation(self._found.line, self._found.column) if self.located else None
+        return MTLFunctionLogDebugLocation(self._finding.line, self._finding.column) if self.located else None
 
     @selector("description")
     def description(self) -> str:
-        deed = "store" if self._found.written else "load"
+        deed = "store" if self._finding.written else "load"
         return f'Invalid device {deed} executing kernel function "{self._kernel}"'
 
 

@@ -224,7 +224,7 @@ def test_functions_that_cannot_receive_inputs_are_refused(where: str) -> None:
 
 @pytest.mark.parametrize(("cell", "message"), [
     ("#define ID gid\nuint f(uint gid) { return §ID; }\nkernel void k(device uint* y) { y[ID] = f(1); }",
-     "a macro names 'gid', which is a variable here and an input at program scope elsewhere"),
+     "a macro names 'gid', a variable here and an input at program scope elsewhere"),
     ("uint2 two [[thread_position_in_grid]];\nkernel void k(device uint* y) { two.§x = 1; }",
      "cannot assign this value to 'x' of a vector"),
     ("kernel void k(device uint* y) { y[§undeclared] = gid + gid; }", "use of undeclared identifier 'undeclared'"),
