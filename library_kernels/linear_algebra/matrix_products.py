@@ -103,12 +103,12 @@ def matmul(x1: Array, x2: Array, /) -> Array:
         if x.ndim == 0:
             raise ValueError(f"matmul: the {name} array has no axis; it needs one. Pass x1 * x2 for a scalar.")
     rows, columns = a.ndim > 1, b.ndim > 1
-    is_contiguous = -2 if columns else -1
-    if a.shape[-1] != b.shape[is_contiguous]:
+    contracted_axis = -2 if columns else -1
+    if a.shape[-1] != b.shape[contracted_axis]:
         second = "last axis but one" if columns else "last axis"
         raise ValueError(
             f"matmul: the last axis of the first array, {a.shape[-1]}, must match the {second} of the second, "
-            f"{b.shape[is_contiguous]} (shapes {a.shape} and {b.shape})."
+            f"{b.shape[contracted_axis]} (shapes {a.shape} and {b.shape})."
         )
     if not rows and not columns:
         return dot_products(a, b, ())

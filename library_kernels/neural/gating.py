@@ -62,8 +62,8 @@ def glu(x: Array, /, axis: int = -1) -> Array:
     """
     x = as_array("glu", x)
     axis_index = axis_of("glu", axis, x.ndim)
-    half, is_odd = divmod(x.shape[axis_index], 2)
-    if is_odd:
+    half, remainder = divmod(x.shape[axis_index], 2)
+    if remainder:
         raise ValueError(f"glu: axis {axis} must have an even length; got {x.shape[axis_index]}.")
     lead = (slice(None),) * axis_index
     result: Array = _GATED(x[(*lead, slice(None, half), ...)], x[(*lead, slice(half, None), ...)])

@@ -224,9 +224,9 @@ class ProductPlanner:
         splits = min((2 * self.device.tile_places or GROUPS) // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
-        is_deep = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns
-        if name in ("matmul", "matmul_panels") and k >= 2 * is_deep and 4 * m * n * (k // is_deep) <= k * (m + n):
-            splits = max(splits, k // is_deep)
+        terms = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns
+        if name in ("matmul", "matmul_panels") and k >= 2 * terms and 4 * m * n * (k // is_deep) <= k * (m + n):
+            splits = max(splits, k // terms)
         depth = -(-k // (max(splits, 1) * LANES)) * LANES
         return -(-k // depth), depth
 

@@ -224,8 +224,8 @@ def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
     if len(names) == 2 and names[0] == names[1]:
         return f"{names[0]} (first)", f"{names[1]} (second)"
     numbers = [list(names[:i]).count(name) + 1 for i, name in enumerate(names)]
-    is_repeated = [list(names).count(name) > 1 for name in names]
-    return tuple(f"{name} ({n})" if a else name for name, n, a in zip(names, numbers, is_repeated, strict=True))
+    repeated = [list(names).count(name) > 1 for name in names]
+    return tuple(f"{name} ({n})" if a else name for name, n, a in zip(names, numbers, repeated, strict=True))
 
 
 def _rounds(jobs: Sequence[Job], device_jobs: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
