@@ -225,7 +225,7 @@ class ProductPlanner:
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
         terms = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns
-        if name in ("matmul", "matmul_panels") and k >= 2 * terms and 4 * m * n * (k // is_deep) <= k * (m + n):
+        if name in ("matmul", "matmul_panels") and k >= 2 * terms and 4 * m * n * (k // terms) <= k * (m + n):
             splits = max(splits, k // terms)
         depth = -(-k // (max(splits, 1) * LANES)) * LANES
         return -(-k // depth), depth
