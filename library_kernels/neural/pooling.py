@@ -132,10 +132,10 @@ def _start_positions(x: Array, out: Array, windows: _Windows, mean: _Mean | None
     settings = {**_geometry(x.shape[-axes:], windows), "counted": int(counted), "divisor": float(divisor or 0)}
     kernels, name, images = _program(tag(x.dtype), x.device), "mean" if mean else "max", math.prod(x.shape[:-axes])
     columns, rows = _pair(out.shape[-axes:], 1)
-    if columns < _NARROW or not x.engine.caps.serial:
+    if columns < _NARROW_WIDTH or not x.engine.caps.serial:
         dispatch(kernels[name], x, out, settings, grid=(columns, rows, images))
         return
-    each = max(1, min(rows, _TOGETHER // columns))
+    each = max(1, min(rows, _WIDE_WIDTH // columns))
     lines = {"columns": columns, "rows": rows, "each": each}
     step = windows.stride[-1] if windows.stride[-1] <= 2 else 0
     dispatch(kernels[f"{name}_{step}"], x, out, settings, lines,

@@ -88,7 +88,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
         If the weights are not a matrix, or K differs.
     """
     operands = (x, words, scales) if minima is None else (x, words, scales, minima)
-    key = tuple([a.form or a.formed() if type(a) is Array else None for a in operands])
+    key = tuple([a.form or a.shared_form() if type(a) is Array else None for a in operands])
     cached = _KNOWN.get(key)
     if cached is not None and cached.caps is x.engine.caps and all(is_aligned(a, VECTOR) for a in operands):
         return cached.start(operands)

@@ -181,7 +181,7 @@ def plan_convolution(
     lengths = (len(terms), outputs_per_group, groups, *places, columns, last, rows_of_blocks)
     grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
     return ConvolutionPlan(
-        laying=laying, spare=panels * LANES, rows=rows, panels=panels, image=image, size=math.prod(places),
+        image_layout=image_layout, spare=panels * LANES, rows=rows, panels=panels, image=image, size=math.prod(places),
         lengths=lengths, terms=terms, grid=grid,
     )  # fmt: skip
 

@@ -123,7 +123,7 @@ def _is_aligned_for(x: Matrices, several: int, *numbers: int) -> bool:
 
 
 def reads_by_four(x: Matrices) -> bool:
-    """Return whether the lines of a factor, whose elements are neighbours, may be read four at a time."""
+    """Return whether the lines of a factor, whose elements are neighbors, may be read four at a time."""
     lines = (x.row,) if x.rows > 1 else ()
     return _is_aligned_for(x, 4, x.columns, *lines)
 

@@ -78,7 +78,7 @@ class ProductStep(NamedTuple):
     records : tuple of numpy.ndarray
         The buffers after them.
     grid, threadgroup : tuple of 3 int
-    ways : tuple of 2 str
+    load_kinds : tuple of 2 str
         For a kernel of tiles: how the factors are read, in the terms of ``tile_loads.h``.
     """
 
@@ -87,7 +87,7 @@ class ProductStep(NamedTuple):
     records: tuple[Host, ...]
     grid: Grid
     threadgroup: Grid
-    ways: tuple[str, ...] = ()
+    load_kinds: tuple[str, ...] = ()
 
 
 class ProductPlan(NamedTuple):
@@ -117,15 +117,15 @@ class ProductPlanner:
             reads_four = reads_by_four(a) and reads_by_four(b.transpose)
             is_wide = self.device.tile_places and self.kind in _FLOATS and reads_four
             return self.run("wide_dots" if is_wide else "dots", a, b)
-        neighbours = b.column == 1 or b.columns == 1
+        neighbors = b.column == 1 or b.columns == 1
         if self.device.tile_places and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
             return self.multiply_tiles(a, b)
-        if self.device.tile_places and neighbours and b.columns > LANES and a.rows <= FEW_LINES:
+        if self.device.tile_places and neighbors and b.columns > LANES and a.rows <= FEW_LINES:
             return self.columns(a, b)
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
-        if neighbours and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
+        if neighbors and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
             return self.run("matmul_few", a, b)
-        if neighbours and close:
+        if neighbors and close:
             return self.run("matmul", a, b)
         is_along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
         return self.run("matmul_panels" if is_along else "matmul", a, self._pack_panels(b, f"pack_{self.size}"))
@@ -162,8 +162,8 @@ class ProductPlanner:
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
         several = 8 if matrices else 4
-        ways = (load_kind(a, several), load_kind(b.transpose, several) if window is None else "WINDOWS")
-        form, sizes = self._tiles(ways, is_piped=window is None or b.aligned)
+        load_kinds = (load_kind(a, several), load_kind(b.transpose, several) if window is None else "WINDOWS")
+        form, sizes = self._tiles(load_kinds, is_piped=window is None or b.aligned)
         for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
             if tiles >= tile.filled * places and 2 * m > tile.rows:
@@ -173,20 +173,20 @@ class ProductPlanner:
         shape = (-(-k // depth), depth, 1, b.column)
         grid = (tiles // batch * tile.threads, 1, shape[0] * batch)
         constants = () if window is None else (window,)
-        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, constants)
+        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, load_kinds, constants)
 
-    def _tiles(self, ways: tuple[str, str], *, is_piped: bool) -> tuple[str, tuple[Tile, ...]]:
+    def _tiles(self, load_kinds: tuple[str, str], *, is_piped: bool) -> tuple[str, tuple[Tile, ...]]:
         """Return the kernels that read factors in this way, and the sizes of their tiles."""
         if self.kind not in _WIDENED:
             return "tiles", TILES
-        is_piped = is_piped and self.device.copies and "ANY" not in ways
-        if "WINDOWS" in ways and not is_piped:
+        is_piped = is_piped and self.device.copies and "ANY" not in load_kinds
+        if "WINDOWS" in load_kinds and not is_piped:
             return "matrix_tiles", MATRIX_TILES[-1:]
         return ("matrix_pipes", PIPES) if is_piped else ("matrix_tiles", MATRIX_TILES)
 
     def _multiply(
         self, name: str, a: Matrices, b: Matrices, split: tuple[int, int, int, int], grid: Grid, threads: int,
-        ways: tuple[str, ...] = (), more: tuple[Host, ...] = (),
+        load_kinds: tuple[str, ...] = (), more: tuple[Host, ...] = (),
     ) -> ProductPlan:  # fmt: skip
         """Add a kernel, and one to sum its parts of K; `split`: splits, depth, blocks, step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
@@ -199,7 +199,7 @@ class ProductPlanner:
         if self.wide:
             suffix = "float" if splits > 1 else f"float_{self.kind}"
         places = (a.place, b.place, parts)
-        self._add(f"{name}_{suffix}", places, (pair_starts(a, b), packed, *more), grid, threads, ways)
+        self._add(f"{name}_{suffix}", places, (pair_starts(a, b), packed, *more), grid, threads, load_kinds)
         if splits > 1:
             count = np.array([splits], np.uint32)
             self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))
@@ -249,6 +249,6 @@ class ProductPlanner:
 
     def _add(
         self, kernel: str, places: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int,
-        ways: tuple[str, ...] = (),
+        load_kinds: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), ways))
+        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), load_kinds))

@@ -2,15 +2,15 @@
 
 LEAST_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3: text of this size on its background
 
-# The contrast of each run of text within an element: colours weighted as in WCAG, over everything painted behind it.
+# The contrast of each run of text within an element: colors weighted as in WCAG, over everything painted behind it.
 CONTRASTS_IN = """(root => {
   const rgba = text => {  // rgb(…), or what color-mix() makes: color(srgb …), from 0 to 1
     const n = text.match(/[\\d.e-]+(?![a-z(])/g).map(Number), most = text.startsWith('color(') ? 255 : 1;
     return [most * n[0], most * n[1], most * n[2], n.length > 3 ? n[3] : 1];
   };
   const over = (top, below) => top.slice(0, 3).map((v, i) => v * top[3] + below[i] * (1 - top[3]));
-  const light = colour => {
-    const [r, g, b] = colour.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+  const light = color => {
+    const [r, g, b] = color.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const behind = element => {
@@ -33,9 +33,9 @@ CONTRASTS_IN = """(root => {
 # The contrast of each text in a card with its background, lowest first (WCAG 2, 1.4.3).
 CARD_CONTRASTS = """(() => {
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
-  const over = (colour, behind) => {
+  const over = (color, behind) => {
     canvas.fillStyle = `rgb(${behind})`; canvas.fillRect(0, 0, 1, 1);
-    canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
     return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
   };
   const backdrop = e =>

@@ -18,7 +18,7 @@ PROVEN = {
     "in steps of two": "float r = 0; for (int k = 0; k < s.n; k += 2) r += x[k] - x[k + 1]; y[i.x * 8 + i.y] = r;",
     "short counters in two loops": "float r = 0; for (short a = 0; a < 8; ++a) for (short b = 0; b < 8; ++b) "
     "r += x[a * 8 + b]; y[i.x * 8 + i.y] = r;",
-    "around a neighbourhood": "float r = 0; for (int a = -1; a <= 1; ++a) for (int b = -1; b <= 1; ++b) "
+    "around a neighborhood": "float r = 0; for (int a = -1; a <= 1; ++a) for (int b = -1; b <= 1; ++b) "
     "r += x[((int(i.y) + a + 8) % 8) * 8 + (int(i.x) + b + 8) % 8]; y[i.y * 8 + i.x] = r;",
     "a pointer that walks with a step": "device const float* p = x + i.x; float r = 0; "
     "for (int k = 0; k < 8; ++k, p += 8) r += *p; y[i.y * 8 + i.x] = r;",

@@ -144,7 +144,7 @@ def arguments() -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
 RIGHT = {
     "at its own place": "a[i] = b[i];",
     "under a guard": "if (i < uint(k)) a[i] = b[i];",
-    "neighbours under a guard": "if (i > 0 && i + 1 < uint(k)) a[i] = b[i - 1] + b[i + 1];",
+    "neighbors under a guard": "if (i > 0 && i + 1 < uint(k)) a[i] = b[i - 1] + b[i + 1];",
     "an early return": "if (int(i) >= k - 1) return; a[i] = b[i + 1];",
     "clamped from above": "a[i] = b[min(i + 5, uint(k) - 1)];",
     "clamped from both sides": "a[i] = b[clamp(int(i) - 3, 0, k - 1)];",

@@ -69,13 +69,13 @@ void fill(thread float (&a)[3], float x) { for (thread float& e : a) e = x; }
 struct P { float a, b; };
 { float s = 0; float t[] = {1, 2, 3}; for (float x : t) s += x; P p = {4, 5}; auto [u, v] = p; y[0] = s + u * v; }
 """, [26]),
-    ("if and switch with an initialiser", """
+    ("if and switch with an initializer", """
 { if (int a = 3; a > 2) y[0] = a; switch (int b = 2; b) { case 2: y[1] = 5; break; default: y[1] = 0; } }
 """, [3, 5]),
     ("structs in functions", """
 { struct L { float a; float twice() const { return 2 * a; } }; L l = {4}; y[0] = l.twice(); }
 """, [8]),
-    ("member initialisers and delegating constructors", """
+    ("member initializers and delegating constructors", """
 struct S { float a = 2; float b; S() : S(5) { } S(float x) : b(x) { } };
 { S s; y[0] = s.a; y[1] = s.b; }
 """, [2, 5]),
@@ -148,7 +148,7 @@ template <class T> float bits(T x) { if constexpr (is_floating_point_v<T>) retur
     else return sizeof(T) * 8; }
 { y[0] = bits(1.5); y[1] = bits(short(1)); }
 """, [3, 16]),
-    ("specialisations", """
+    ("specializations", """
 template <class T> struct name { static constexpr constant int id = 0; }; template <> struct name<half> {
     static constexpr constant int id = 1; }; template <class T, int N> struct name<vec<T, N>> {
     static constexpr constant int id = N; };

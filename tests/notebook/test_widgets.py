@@ -575,7 +575,7 @@ def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
     top = found._values[0][0 if origin == "upper" else -1, 0] - down * 0.05
     assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel got it"
     send_event(found, "reset")
-    assert found.settings == {"centre.x": 1, "centre.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
+    assert found.settings == {"center.x": 1, "center.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
     with pytest.raises(mnb.ArgumentError, match=r"window is the names of three scalars.*got \('a', 'b', 'c'\).*height"):
         mnb.explore(kernel, **launch, window=("a", "b", "c"))
 

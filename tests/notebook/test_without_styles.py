@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
-from browser.still_pages import sanitised, stills
+from browser.still_pages import sanitized, stills
 
 SAID = {
     "card": [

@@ -24,7 +24,7 @@ INTO_A_LOOP = """int k = int(x[i]);
     ('os_log_default.log("%f", x[i]); o[i] = 1;', "a call of metalnb_print"),
     (INTO_A_LOOP, "irreducible"),
 ])  # fmt: skip
-def test_unvectorised_kernels_state_the_reason(body: str, reason: str) -> None:
+def test_unvectorized_kernels_state_the_reason(body: str, reason: str) -> None:
     binary = engines.named("cpu").compile(kernel(body).unit)
     assert isinstance(binary, ThreadBinary)
     assert reason in binary.reason

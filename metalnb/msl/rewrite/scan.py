@@ -70,7 +70,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
         expands=_needs_preprocessor(instantiations_found, text), includes=tuple(includes.cells),
         optional=frozenset(_tested_constants(text)), simd=any(names_simdgroups(word) for word in text.words),
         bare=EditedText(source, includes.bare).text, refused=refusals, notes=notes, derived=derived_constants(text),
-        parted=parted_names(text), scope_inputs=tuple(scope_inputs(text.program)),
+        overloaded=overloaded_names(text), scope_inputs=tuple(scope_inputs(text.program)),
     )  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def one_at_a_time(text: str, launch: Launch, *, in_step_and_reversed: bool = Fal
     text : str
     launch : Launch
     in_step_and_reversed : bool, optional
-        Whether lanes run in step, and in falling order: what then differs is a race, and no fault of the vectoriser's.
+        Whether lanes run in step, and in falling order: what then differs is a race, and no fault of the vectorizer's.
 
     Raises
     ------
