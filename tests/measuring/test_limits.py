@@ -33,7 +33,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> cache.Store:
     monkeypatch.setattr(limits_module, "_span", lambda _: 1 << 20)
     monkeypatch.setattr(limits_module, "_RUNS", 2)
     monkeypatch.setattr(limits_module, "_CROWDED", 1.0)  # whatever machine runs the tests
-    monkeypatch.setattr(limits_module, "_WIDE", 1.0)
+    monkeypatch.setattr(limits_module, "_WIDE_SPREAD", 1.0)
     monkeypatch.setattr(limits_module, "_recent", {})
     monkeypatch.setattr(limits_module, "cache", SimpleNamespace(store=lambda: store, digest=cache.digest))
     return store
@@ -62,7 +62,7 @@ def test_limits_of_a_busy_machine_are_used_for_five_minutes_and_not_kept(
     state: str, changed: dict[str, float], small: cache.Store, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(limits_module, "_CROWDED", 0.30)
-    monkeypatch.setattr(limits_module, "_WIDE", 0.30)
+    monkeypatch.setattr(limits_module, "_WIDE_SPREAD", 0.30)
     bad, calls = replace(LIMITS, **changed), []
     monkeypatch.setattr(limits_module, "_measure", lambda _: calls.append(1) or bad)
     assert (bad.state, LIMITS.state, replace(LIMITS, others=0.2).state) == (state, "quiet", "shared")
@@ -200,10 +200,10 @@ def test_kernel_is_compared_with_the_limit_of_its_own_mix(traffic: Traffic, name
 
 def test_limits_state_known_figures_of_apple_gpus() -> None:
     known = replace(LIMITS, device="Apple M2 Max")
-    line = "30 or 38 cores, up to 96 SIMD-groups a core, 400 GB/s, threadgroup memory 32 KiB"
+    line = "30 or 38 cores, up to 96 SIMD-groups per core, 400 GB/s, threadgroup memory 32 KiB"
     assert f"the GPU: {line}" in str(known)
     assert line in known._repr_html_()
-    unknown = "32 or 40 cores, SIMD-groups unknown a core, 460 or 614 GB/s, threadgroup memory unknown"
+    unknown = "32 or 40 cores, unknown number of SIMD-groups per core, 460 or 614 GB/s, threadgroup memory unknown"
     assert unknown in str(replace(LIMITS, device="Apple M5 Max"))
     assert replace(LIMITS, device="Xeon").chip is None
     assert "the GPU" not in str(replace(LIMITS, device="Xeon"))

@@ -15,7 +15,7 @@ BEYOND: dict[str, tuple[str, dict[str, Any], str]] = {
     "log": (LOGS.format('if (i == 1) os_log_default.log("x = %f", x[i]);'), {},
             "engine 'metal:metalcompute' cannot show what a kernel prints"),
     "precise": ("kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = exp(log(x[i])) + 1; }",
-                {"math": "precise"}, "engine 'metal:metalcompute' has fast math only"),
+                {"math": "precise"}, "engine 'metal:metalcompute' supports only fast math"),
     "argument buffer": (
         ARGS + "kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }", {},
         "engine 'metal:metalcompute' has no argument buffers"),

@@ -249,7 +249,7 @@ def test_copies_of_a_call_are_reported() -> None:
     add = metal(ADD).add
     x, within = pages(), pages(2)[1:][: PAGE // 4]
     there = f"{nbytes(PAGE)} to the device"
-    said = "not counted: the call copies NumPy's arrays, {}; arrays of metalnb, mnb.array(x), lie there"
+    said = "not counted: the call copies NumPy's arrays, {}; arrays of metalnb, mnb.array(x), stay on the device"
     assert copy_notes(add.prepare(x, pages(), 1)) == ()
     assert copy_notes(add.prepare(within, x, 1)) == (said.format(there),)
     assert copy_notes(add.prepare(x, within, 1)) == (said.format(f"{there} and {nbytes(PAGE)} back"),)

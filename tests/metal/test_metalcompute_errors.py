@@ -145,7 +145,7 @@ def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
 
 def test_precise_math_is_refused() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1 / x[i]; }"
-    with pytest.raises(mnb.CompileError, match="kernel 'f': engine 'metal:metalcompute' has fast math only"):
+    with pytest.raises(mnb.CompileError, match="kernel 'f': engine 'metal:metalcompute' supports only fast math"):
         compile_cell(source, math="precise").f(np.ones(3, np.float32))
 
 

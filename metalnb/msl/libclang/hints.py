@@ -185,7 +185,7 @@ def _unknown_name_hint(match: re.Match[str]) -> str:
     """Return the hint for an unknown name, or an empty string."""
     name = next(g for g in match.groups() if g)
     if name in _FOREIGN:
-        return f"in Metal write {_FOREIGN[name]}"
+        return _FOREIGN[name]
     if name in _METAL_NAMES:
         return "start the cell with: #include <metal_stdlib>  and  using namespace metal;"
     if "did you mean" in match.string:
