@@ -130,15 +130,15 @@ def _wrap_note(memory: _Memory) -> str:
     return f", which is {wrapped} in a uint" if -_MAX_NEGATIVE <= wrapped < 0 and memory.count < 1 << 31 else ""
 
 
-def _author_file_test(unit: Unit) -> Callable[[str], bool]:
+def _is_authors(unit: Unit) -> Callable[[str], bool]:
     return lambda file: file == MAIN or file in unit.headers
 
 
 def _access_location(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourceLocation | None:
     """Return an access's source location; the column is the pointer's if both are on one line."""
-    location = location_in(module, access.inst.place, _author_file_test(unit))
+    location = location_in(module, access.inst.place, _is_authors(unit))
     pointer = next((inst for inst in analysis.roots.function if inst.result == access.pointer), None)
-    pointer_location = location_in(module, pointer.place, _author_file_test(unit)) if pointer else None
+    pointer_location = location_in(module, pointer.place, _is_authors(unit)) if pointer else None
     return pointer_location if pointer_location and location and pointer_location[:2] == location[:2] else location
 
 
@@ -146,7 +146,7 @@ def _loop_location(unit: Unit, module: IRModule, analysis: Analysis, header: str
     """Return a loop's source location: that of its back edge, as the header may hold part of its condition."""
     blocks = analysis.roots.function.blocks
     ends = [blocks[latch][-1] for latch in analysis.flow.loops[header].latches]
-    places = (location_in(module, inst.place, _author_file_test(unit)) for inst in (*ends, *blocks[header]) if inst.place)
+    places = (location_in(module, inst.place, _is_authors(unit)) for inst in (*ends, *blocks[header]) if inst.place)
     return next((place for place in places if place), None)
 
 
