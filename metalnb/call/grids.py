@@ -163,7 +163,7 @@ def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tu
         if slot.param.every and count > threads:
             data = f"each thread takes its own element of {slot.param.name!r}, which has {count:,}"
             message = f"the grid has the shape of {name!r}, {threads:,} threads, but {data}. Pass grid={count}."
-            warnings.warn(f"{signature.name}: {message}", MetalnbWarning, stacklevel=6)
+            warnings.warn(f"{signature.name}: {message}", MetalnbWarning, stacklevel=7)
             return
 
 
