@@ -125,7 +125,7 @@ def compile_source(
     ------
     CompileError
         If the source is invalid; positions are the author's.
-    Refused
+    BackendError
         If the source is valid, but clang's backend cannot compile it with these flags, or would miscompile it.
     """
     flags = (*target.flags, *_LANGUAGE, _version_flag(unit.version), *options, *_MATH[unit.math])
