@@ -335,7 +335,7 @@ class Kernel:
         sizes, shape = grid_of_call(signature, self._binder.slots, buffers, grid, shapes)
         limit = getattr(self._binary, "threads", MAX_THREADS)
         group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
-        if signature.places:
+        if signature.own_elements:
             check_places(signature, sizes, group)
         return sizes, group, shape
 
