@@ -103,7 +103,7 @@ def run(
         If a kernel accessed memory outside its arguments; it has the kernel's number and source.
     """
     ran = calls = faults = 0
-    each, more = divmod(count, kernel_count)  # the first `more` kernels are called once more
+    each, more = divmod(count, kernel_count)  # the first `more` kernels have one more
     for number, text, kernel in kernels(kernel_count, seed, engine):
         own = each + (number < more)
         if not own:
