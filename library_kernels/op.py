@@ -58,7 +58,8 @@ class OpRow:
     Attributes
     ----------
     family : str
-        ``elementwise``, ``activation``, ``reduction``, ``scan``, ``linear``, ``moving``, ``creation``, ``random``.
+        ``elementwise``, ``activation``, ``neural``, ``reduction``, ``scan``, ``linear``, ``moving``, ``creation``,
+        ``sorting``, ``searching``, ``sets``; ``own`` for an op of the user.
     reference : callable
         The same op in NumPy, which receives float64 for floats.
     dtypes : tuple of str

@@ -4,11 +4,11 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from metalnb.engine.base import Bytes, Caps, Grid, refuse_device
+from metalnb.engine.base import Binary, Bytes, Caps, Grid, refuse_device
 from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.staging import DeviceMemory, Result, Staging
 from metalnb.engine.unit import Unit
@@ -36,7 +36,8 @@ def turn(arguments: list[Any], _grid: Grid, first: Grid, size: Grid) -> None:
 KERNELS = {f.__name__: f for f in (scale, count, turn)}
 
 
-class Binary(NamedTuple):
+@dataclass
+class ToyBinary(Binary):
     unit: Unit
     run: Callable[..., None]
     threadgroup_bytes: int = 0
@@ -47,6 +48,7 @@ class Ticket:
     staging: Staging
     results: list[Result]
     elapsed: Stopwatch = field(default_factory=Stopwatch)
+    done = counted = False
 
     def wait(self) -> None:
         results, self.results = self.results, []
@@ -64,10 +66,10 @@ class ToyEngine(Observable):
     def text(self, unit: Unit) -> str:
         return unit.cell.edited.original
 
-    def compile(self, unit: Unit) -> Binary:
+    def compile(self, unit: Unit) -> ToyBinary:
         if unit.signature.name not in KERNELS:
             raise CompileError([Diagnostic(unit.signature.line, 1, f"not one of {', '.join(KERNELS)}", "")])
-        return Binary(unit, KERNELS[unit.signature.name])
+        return ToyBinary(unit, KERNELS[unit.signature.name])
 
     def alloc(self, nbytes: int) -> DeviceMemory:
         return DeviceMemory(nbytes, np.zeros(nbytes, np.uint8))

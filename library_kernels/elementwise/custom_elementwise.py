@@ -20,7 +20,6 @@ __all__ = ["elementwise", "free_names"]
 
 _LIMITS = re.compile(r"(FLT|HALF|BFLT|S?CHAR|UCHAR|U?SHRT|U?INT|U?LONG)_[A-Z0-9_]+")  # MSL 6.5, and <metal_limits>
 _OPERANDS = 5  # a Walk has room for this many operands and the result
-_HEAD = 3  # the source has this many lines before a preamble
 
 
 def elementwise(  # noqa: PLR0913  (all properties of an op)
@@ -155,9 +154,13 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
         message = f"elementwise: at most {_OPERANDS} operands; got {', '.join(names)}. Give constants as parameters."
         raise ArgumentError(message)
     for word in (name, *names, *parameters):
-        if not word.isidentifier() or (word in RESERVED and word != name) or word in KEYWORDS:
-            message = f"elementwise: {word!r} is a name that the kernel needs itself. Choose another name."
-            raise ArgumentError(message)
+        if not word.isidentifier() or word in KEYWORDS:
+            rule = "is a keyword" if word in KEYWORDS else "is not an identifier"
+            raise ArgumentError(f"elementwise: {word!r} {rule}. Choose another name.")
+    generated = {f"{n}{suffix}" for n in names for suffix in ("Step", "_s")}
+    for word in (*names, *parameters):
+        if word in RESERVED or word in generated or word.endswith("_"):
+            raise ArgumentError(f"elementwise: {word!r} is reserved for the kernel. Choose another name.")
     twice = [n for n in names if n in parameters or names.count(n) > 1]
     if twice:
         raise ArgumentError(f"elementwise: {twice[0]!r} appears twice among the operands and parameters.")
@@ -174,12 +177,13 @@ def _compile_once(op: Elementwise, kinds: str) -> None:
 
 
 def _locate(diagnostic: Diagnostic, formula: Formula, kinds: str) -> Diagnostic | None:
-    line, column = formula.place(kinds)
+    line, column = formula.expression_position(kinds)
     text = formula.groups[kinds]
     if diagnostic.file == formula.name and diagnostic.line == line:
         position = min(max(diagnostic.column - column + 1, 1), len(text) + 1)
         return Diagnostic(1, position, diagnostic.message, text, formula.name, diagnostic.hint, diagnostic.severity)
-    preamble_lines = formula.preamble.count("\n") + 1
-    if formula.preamble and diagnostic.file == formula.name and _HEAD < diagnostic.line <= _HEAD + preamble_lines:
-        return dataclasses.replace(diagnostic, line=diagnostic.line - _HEAD, file=f"{formula.name} preamble")
+    preamble_lines = formula.preamble_lines
+    if diagnostic.file == formula.name and diagnostic.line in preamble_lines:
+        preamble_line = diagnostic.line - preamble_lines.start + 1
+        return dataclasses.replace(diagnostic, line=preamble_line, file=f"{formula.name} preamble")
     return None

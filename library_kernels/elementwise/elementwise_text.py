@@ -18,7 +18,7 @@ LOOPS = {
     "u": ("uint8", "uint16", "uint32", "uint64"),
     "f": ("float32", "float16", "bfloat16"),
 }
-# Names that the source uses itself, which operands and parameters cannot have.
+# Names that the source uses itself, which operands and parameters cannot have, nor names that end in "_".
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
 STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "V": "Streamed"}
 
@@ -85,9 +85,9 @@ class Formula:
         """
         second_kernel = ["", *self._multi_element_kernel(group)] if several else []
         instances = self._instances(group, several=several, streams=streams)
-        return "\n".join([*self._head(streams=streams), *self._kernel(group), *second_kernel, "", *instances]) + "\n"
+        return "\n".join([*self._top(streams=streams), *self._kernel(group), *second_kernel, "", *instances]) + "\n"
 
-    def place(self, group: str) -> tuple[int, int]:
+    def expression_position(self, group: str) -> tuple[int, int]:
         """Return the expression's line and column in the source, both from 1."""
         lines = self.text(group).splitlines()
         number = next(n for n, line in enumerate(lines, 1) if line.lstrip().startswith("keep<R, outStep>("))
@@ -100,23 +100,38 @@ class Formula:
     def _store_text(self, group: str) -> str:
         return f"{self._result_start}{self.groups[group]});"
 
-    def _head(self, *, streams: bool) -> list[str]:
+    @property
+    def preamble_lines(self) -> range:
+        """The numbers of the preamble's lines in the source, from 1."""
+        first = len(self._includes(streams=False)) + 1
+        return range(first, first + self.preamble.count("\n") + 1) if self.preamble else range(0)
+
+    def _includes(self, *, streams: bool) -> list[str]:
         header = "streamed" if streams else "elementwise"
-        lines = [f"// {self.name}: {self.doc}", f"#include <metalnb/{header}.h>", ""]
+        return [f"// {self.name}: {self.doc}", f"#include <metalnb/{header}.h>", ""]
+
+    def _top(self, *, streams: bool) -> list[str]:
+        lines = self._includes(streams=streams)
         return [*lines, *self.preamble.rstrip().splitlines(), ""] if self.preamble else lines
 
-    def _kernel(self, group: str) -> list[str]:
-        names = (*self.operands, "out")
-        steps = ", ".join(f"typename {n}Step" for n in names)
+    def _head(self, name: str, position: str) -> list[str]:
+        """Return a kernel's head, and the type that it computes in."""
+        steps = ", ".join(f"typename {n}Step" for n in (*self.operands, "out"))
         return [
             f"template <typename L, typename R, {steps}>",
-            f"kernel void {self.name}_(",
+            f"kernel void {name}(",
             *(f"    device const memory_of<{self._type(n)}>* {n}_," for n in self.operands),
             "    device memory_of<R>* out_,",
             "    constant Walk& walk,",
             *(f"    constant float& {n}," for n in self.parameters),
-            "    uint2 position [[thread_position_in_grid]]) {",
+            f"    {position} [[thread_position_in_grid]]) {{",
             "    using T = value_of<L>;",
+        ]
+
+    def _kernel(self, group: str) -> list[str]:
+        names = (*self.operands, "out")
+        return [
+            *self._head(f"{self.name}_", "uint2 position"),
             *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate(names)),
             *(f"    const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>({n}_, walk, {i}, position.x);"
               for i, n in enumerate(self.operands)),
@@ -126,17 +141,8 @@ class Formula:
 
     def _multi_element_kernel(self, group: str) -> list[str]:
         """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
-        names = (*self.operands, "out")
-        steps = ", ".join(f"typename {n}Step" for n in names)
         return [
-            f"template <typename L, typename R, {steps}>",
-            f"kernel void {self.name}_several(",
-            *(f"    device const memory_of<{self._type(n)}>* {n}_," for n in self.operands),
-            "    device memory_of<R>* out_,",
-            "    constant Walk& walk,",
-            *(f"    constant float& {n}," for n in self.parameters),
-            "    uint thread_ [[thread_position_in_grid]]) {",
-            "    using T = value_of<L>;",
+            *self._head(f"{self.name}_several", "uint thread_"),
             "    const uint count_ = walk.sizes[0], first_ = first_of_several(thread_);",
             *(f"    value_of<{self._type(n)}> {n}_s[SEVERAL];" for n in self.operands),
             "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",

@@ -66,6 +66,7 @@ class FusedText:
             kernels += ["", *self._multi_element_kernel(lines)]
         return "\n".join([*head, *kernels, "", *self._instances(several=several, streams=streams)]) + "\n"
 
+    # What is derived from an argument's name has a prefix, not a suffix: x and x_ may both be arguments.
     @property
     def _names(self) -> list[str]:
         return [f"in_{name}" for name, _ in self.arrays]
@@ -88,7 +89,7 @@ class FusedText:
         return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in lines)]
 
     def _buffers(self) -> list[str]:
-        return [f"    device const memory_of<{DTYPES[dtype.name]}>* {name}_," for name, dtype in
+        return [f"    device const memory_of<{DTYPES[dtype.name]}>* buffer_{name}," for name, dtype in
                 zip(self._names, (d for _, d in self.arrays), strict=True)]  # fmt: skip
 
     def _parameters(self) -> list[str]:
@@ -96,8 +97,8 @@ class FusedText:
 
     def _fetch_lines(self, place: str) -> list[str]:
         return [
-            f"    const {value_type(dtype)} in_{name} = fetch<{DTYPES[dtype.name]}, in_{name}Step>"
-            f"(in_{name}_, walk, {i}, {place});"
+            f"    const {value_type(dtype)} in_{name} = fetch<{DTYPES[dtype.name]}, step_in_{name}>"
+            f"(buffer_in_{name}, walk, {i}, {place});"
             for i, (name, dtype) in enumerate(self.arrays)
         ]
 
@@ -105,10 +106,11 @@ class FusedText:
         """Return an elementwise kernel's head."""
         outs = self._result_names
         return [
-            f"template <{', '.join(f'typename {n}Step' for n in (*self._names, *outs))}>",
+            f"template <{', '.join(f'typename step_{n}' for n in (*self._names, *outs))}>",
             f"kernel void {name}(",
             *self._buffers(),
-            *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
+            *(f"    device memory_of<{DTYPES[d.name]}>* buffer_{n}," for n, (_, d) in
+              zip(outs, self.results, strict=True)),
             "    constant Walk& walk,",
             *self._parameters(),
             f"    {position} [[thread_position_in_grid]]) {{",
@@ -117,7 +119,7 @@ class FusedText:
     def _keep_lines(self, place: str) -> list[str]:
         results = zip(self._result_names, self.results, strict=True)
         return [
-            f"    keep<{DTYPES[dtype.name]}, {name}Step>({name}_, walk, {i}, {place}, {text});"
+            f"    keep<{DTYPES[dtype.name]}, step_{name}>(buffer_{name}, walk, {i}, {place}, {text});"
             for i, (name, (text, dtype)) in enumerate(results, len(self._names))
         ]
 
@@ -125,7 +127,7 @@ class FusedText:
         names = (*self._names, *self._result_names)
         return [
             *self._head("fused_", "uint2 position"),
-            *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate(names)),
+            *(f"    buffer_{n} += step_{n}::row(walk, {i}, position.y);" for i, n in enumerate(names)),
             *self._fetch_lines("position.x"),
             *(f"    {line}" for line in lines),
             *self._keep_lines("position.x"),
@@ -138,16 +140,16 @@ class FusedText:
         return [
             *self._head("fused_several", "uint thread_"),
             "    const uint count_ = walk.sizes[0], first_ = first_of_several(thread_);",
-            *(f"    {dtype} {name}_s[SEVERAL];" for name, dtype in typed),
+            *(f"    {dtype} several_{name}[SEVERAL];" for name, dtype in typed),
             "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
             "        const uint at_ = min(first_ + k_ * RUN, count_ - 1);",
             *(f"    {line}" for line in self._fetch_lines("at_")),
-            *(f"        {name}_s[k_] = {name};" for name, _ in typed),
+            *(f"        several_{name}[k_] = {name};" for name, _ in typed),
             "    }",
             "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
             "        const uint at_ = first_ + k_ * RUN;",
             "        if (at_ >= count_) return;",
-            *(f"        const {dtype} {name} = {name}_s[k_];" for name, dtype in typed),
+            *(f"        const {dtype} {name} = several_{name}[k_];" for name, dtype in typed),
             *(f"        {line}" for line in lines),
             *(f"    {line}" for line in self._keep_lines("at_")),
             "    }",
@@ -157,10 +159,10 @@ class FusedText:
     def _row_kernels(self, lines: list[str]) -> list[str]:
         """Return the kernels that reduce rows: one for parts of long rows, one for short rows."""
         names = self._names
-        steps = ", ".join(f"typename {n}Step" for n in names)
-        arguments = ", ".join([*(f"{n}_" for n in names), "walk", *(f"in_{name}" for name, _ in self.numbers)])
-        value = f"M::part(fused_value<{', '.join(f'{n}Step' for n in names)}>({arguments}, "
-        rows = [f"    {n}_ += {n}Step::row(walk, {i}, row);" for i, n in enumerate(names)]
+        steps = ", ".join(f"typename step_{n}" for n in names)
+        arguments = ", ".join([*(f"buffer_{n}" for n in names), "walk", *(f"in_{name}" for name, _ in self.numbers)])
+        value = f"M::part(fused_value<{', '.join(f'step_{n}' for n in names)}>({arguments}, "
+        rows = [f"    buffer_{n} += step_{n}::row(walk, {i}, row);" for i, n in enumerate(names)]
         buffers = [*self._buffers(), "    device memory_of<typename M::result>* out_,", "    constant Walk& walk,",
                    "    constant Splits& splits,", *self._parameters()]  # fmt: skip
         out = f"    out_ += row_of(walk, {len(names)}, row)"

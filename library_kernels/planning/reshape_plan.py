@@ -16,34 +16,34 @@ def reshape_strides(shape: Shape, strides: Shape, target: Shape, itemsize: int) 
     contiguous with each other. Source: the idea is from NumPy's ``reshape``, "Internal memory layout of an ndarray".
     """
     if 0 in target:
-        return _fill_strides((), target, itemsize)
-    old_size = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+        return _fill_strides(target, itemsize)
+    axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     result: list[int] = []
     i = j = 0
     while j < len(target):
-        if target[j] == 1 and i == len(old_size):
+        if target[j] == 1 and i == len(axes):
             result.append(itemsize)
             j += 1
             continue
         first, start = i, j
-        new_size, theirs = old_size[i][0] if i < len(old_size) else 1, target[j]
+        old_count, new_count = axes[i][0] if i < len(axes) else 1, target[j]
         i, j = i + 1, j + 1
-        while new_size != theirs:
-            if new_size < theirs:
-                new_size, i = new_size * old_size[i][0], i + 1
+        while old_count != new_count:
+            if old_count < new_count:
+                old_count, i = old_count * axes[i][0], i + 1
             else:
-                theirs, j = theirs * target[j], j + 1
-        group = old_size[first:i]
+                new_count, j = new_count * target[j], j + 1
+        group = axes[first:i]
         if any(a[1] != b[0] * b[1] for a, b in itertools.pairwise(group)):
             return None
-        result += _fill_strides((), target[start:j], group[-1][1] if group else itemsize)
+        result += _fill_strides(target[start:j], group[-1][1] if group else itemsize)
     return tuple(result)
 
 
-def _fill_strides(strides_before: Shape, sizes: Shape, step: int) -> Shape:
+def _fill_strides(sizes: Shape, step: int) -> Shape:
     """Return the strides of axes that fill a stretch whose elements are `step` apart."""
-    strides = list(strides_before)
+    strides: list[int] = []
     for n in reversed(sizes):
-        strides.insert(len(strides_before), step)
+        strides.insert(0, step)
         step *= max(n, 1)
     return tuple(strides)

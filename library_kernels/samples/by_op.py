@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+
 from ..elementwise.elementwise_op import Elementwise
 from ..op import Op
-from . import (
-    closeness_samples,
-    contraction_samples,
-    elementwise_samples,
-    index_samples,
-    neural_samples,
-    norm_samples,
-    product_samples,
-    reduction_samples,
-    selection_samples,
-    shape_samples,
-    stacking_samples,
-    statistics_samples,
-)
 from .elementwise_samples import elementwise_bench
 from .elementwise_samples import elementwise_samples as samples_of_row
 from .op_sample import Bench, Samples
 
 __all__ = ["bench_of", "samples_of"]
 
-_FILES = (
-    closeness_samples,
-    contraction_samples,
-    elementwise_samples,
-    index_samples,
-    neural_samples,
-    norm_samples,
-    product_samples,
-    reduction_samples,
-    selection_samples,
-    shape_samples,
-    stacking_samples,
-    statistics_samples,
-)
+_NAMES = (
+    "closeness", "contraction", "elementwise", "index", "neural", "norm", "product", "reduction", "selection", "shape",
+    "stacking", "statistics",
+)  # fmt: skip
+_FILES = [importlib.import_module(f".{name}_samples", __package__) for name in _NAMES]
 _SAMPLES: dict[str, Samples] = {name: samples for file in _FILES for name, samples in file.SAMPLES.items()}
 _BENCH: dict[str, Bench] = {name: bench for file in _FILES for name, bench in file.BENCH.items()}
 

@@ -61,7 +61,7 @@ class _Runs(NamedTuple):
 
     values: Array
     starts: Array
-    order: Array  # None unless requested
+    order: Array | None  # None unless requested
     compaction: Compaction  # that found the starts
     shape: tuple[int, ...]
 
@@ -75,7 +75,7 @@ class _Runs(NamedTuple):
 
     def indices(self) -> Array:
         """Return the index of each value's first occurrence, since the sort is stable."""
-        return convert(gather("unique", self.order, self.starts, 0), _INT64)
+        return convert(gather("unique", cast("Array", self.order), self.starts, 0), _INT64)
 
     def inverse(self) -> Array:
         """Return the index of each element's run."""
@@ -92,9 +92,7 @@ def _runs(caller: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Ru
     rule = "starts" if equal_nan else "distinct"
     compaction = count_kept(caller, sorted_keys.keys, rule)
     starts = kept_positions(compaction)
-    return _Runs(
-        gather(caller, sorted_keys.keys, starts, 0), starts, cast("Array", sorted_keys.indices), compaction, x.shape,
-    )  # fmt: skip
+    return _Runs(gather(caller, sorted_keys.keys, starts, 0), starts, sorted_keys.indices, compaction, x.shape)
 
 
 def _values(caller: str, x: Any, *, equal_nan: bool = False) -> Array:

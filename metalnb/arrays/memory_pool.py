@@ -228,7 +228,7 @@ class Pool:
         """Keep a block that is no longer used. Dispatches run in order, so those that still use it do no harm."""
         size = block.host.size
         ticket: Any = block.ticket
-        if ticket is not None and type(ticket) is not _FormerUse and not getattr(ticket, "done", False):
+        if ticket is not None and type(ticket) is not _FormerUse and not ticket.done:
             ticket = _FormerUse(ticket)
         with self._lock:
             in_use = self.used = self.used - size

@@ -52,12 +52,12 @@ def start(
             block.ticket = ticket
             if block.viewers > 0:  # read after the ticket is set: a new viewer counts itself, then waits for it
                 is_viewed = True
-        if getattr(ticket, "done", False):
+        if ticket.done:
             return ticket  # and with it everything that was started before
         oldest = None
         if not is_viewed:
             queue = _under_way[engine.name]
-            if queue and getattr(queue[-1], "counted", False):
+            if queue and queue[-1].counted:
                 queue[-1] = ticket  # waiting for it also waits for that one
             else:
                 queue.append(ticket)

@@ -226,7 +226,7 @@ def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
     LaunchError
     """
     x, y, z = (min(n, size) for n, size in zip(threadgroup, grid, strict=True))
-    for name, attribute, count in signature.places:
+    for name, attribute, count in signature.own_elements:
         needed = {"thread_position_in_threadgroup": x, "thread_index_in_threadgroup": x * y * z}.get(attribute)
         allowed = count if needed is not None else count * _SIMD
         threads = x * y * z if needed is None else needed

@@ -333,9 +333,9 @@ class Kernel:
         if groups is not None:
             grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
         sizes, shape = grid_of_call(signature, self._binder.slots, buffers, grid, shapes)
-        limit = getattr(self._binary, "threads", MAX_THREADS)
+        limit = MAX_THREADS if self._binary is None else self._binary.threads
         group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
-        if signature.places:
+        if signature.own_elements:
             check_places(signature, sizes, group)
         return sizes, group, shape
 

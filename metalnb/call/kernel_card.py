@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from metalnb.display import Card
-from metalnb.engine.base import Caps
+from metalnb.engine.base import Binary, Caps
 from metalnb.engine.unit import Unit
 from metalnb.msl.signature import Reflection, Signature
 
@@ -19,7 +17,7 @@ def declares_memory(unit: Unit) -> bool:
 
 
 def make_card(
-    unit: Unit, reflection: Reflection, engine: str, caps: Caps, binary: Any, source: str,
+    unit: Unit, reflection: Reflection, engine: str, caps: Caps, binary: Binary | None, source: str,
 ) -> Card:  # fmt: skip
     """Return the notebook's description of a kernel; `binary` is None if it has not been compiled."""
     signature = unit.signature
@@ -30,8 +28,8 @@ def make_card(
         threadgroup_bytes=binary.threadgroup_bytes if binary is not None else 0,
         threadgroup_limit=caps.threadgroup_memory,
         pointers=caps.pointers,
-        threads=getattr(binary, "threads", 0),
-        more=tuple(getattr(binary, "facts", tuple)()),
+        threads=binary.threads if binary is not None else 0,
+        more=tuple(binary.facts()) if binary is not None else (),
         source=source,
     )  # fmt: skip
 

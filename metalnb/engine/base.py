@@ -88,7 +88,7 @@ class Caps:
 
 
 class Binary(Protocol):
-    """A kernel compiled for a device.
+    """A kernel compiled for a device; an engine's own class derives from this one.
 
     Attributes
     ----------
@@ -96,14 +96,19 @@ class Binary(Protocol):
         The unit that it was compiled from.
     threadgroup_bytes : int
         Threadgroup memory that the kernel declares.
-    threads : int, optional
-        The largest threadgroup that it can run with; 1024 if not given.
-    facts : callable, optional
-        Returns further lines of the kernel's card, each as a label and a text.
+    threads : int
+        The largest threadgroup that it can run with.
     """
+
+    __slots__ = ()
 
     unit: Unit
     threadgroup_bytes: int
+    threads: int = 1024
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """Return further lines of the kernel's card, each as a label and a text."""
+        return ()
 
 
 class Ticket(Protocol):
@@ -111,9 +116,9 @@ class Ticket(Protocol):
 
     Attributes
     ----------
-    done : bool, optional
+    done : bool
         True for a dispatch that had ended when `Engine.launch` returned; otherwise it may still be running.
-    counted : bool, optional
+    counted : bool
         True if the ticket need not be kept: the engine limits the dispatches in flight and frees memory in their order,
         and waiting for a later one waits for this one.
     elapsed : callable
@@ -121,6 +126,9 @@ class Ticket(Protocol):
         it; without one, it is the time from the launch to the end of the wait (see `Stopwatch`). The callable keeps
         neither the ticket nor any memory alive.
     """
+
+    done: bool
+    counted: bool
 
     @property
     def elapsed(self) -> Callable[[], float | None]:

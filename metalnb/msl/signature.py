@@ -13,7 +13,7 @@ from typing import Any, Literal
 from metalnb.dtypes import Layout, layout_of
 from metalnb.errors import Diagnostic
 
-__all__ = ["Constant", "Field", "Input", "Param", "Reflection", "Signature", "Struct", "Type"]
+__all__ = ["Constant", "Field", "Input", "Param", "Reflection", "Signature", "Struct", "Type", "function_expression"]
 
 Space = Literal["device", "constant", "threadgroup"]
 
@@ -194,7 +194,7 @@ class Signature:
     simd : bool
         True if it may use SIMD-groups or quad-groups. Only for such a kernel must an engine form SIMD-groups as Metal
         does; it may run others in any order.
-    places : tuple of (str, str, int)
+    own_elements : tuple of (str, str, int)
         Arrays in threadgroup memory in which every thread is certain to use the element at its own index: the array,
         the input that is the index, and the number of elements.
     type : str
@@ -210,7 +210,7 @@ class Signature:
     line: int = 1
     max_threads: int = 0
     simd: bool = True
-    places: tuple[tuple[str, str, int], ...] = ()
+    own_elements: tuple[tuple[str, str, int], ...] = ()
     type: str = ""
 
     @property
@@ -301,5 +301,5 @@ def _struct(data: dict[str, Any]) -> Struct:
 def _signature(data: dict[str, Any]) -> Signature:
     params = tuple(Param(**{**p, "type": _type(p["type"])}) for p in data["params"])
     inputs = tuple(Input(**i) for i in data["inputs"])
-    places = tuple((name, attribute, count) for name, attribute, count in data["places"])
-    return Signature(**{**data, "params": params, "inputs": inputs, "places": places})
+    own_elements = tuple((name, attribute, count) for name, attribute, count in data["own_elements"])
+    return Signature(**{**data, "params": params, "inputs": inputs, "own_elements": own_elements})

@@ -145,9 +145,9 @@ def _reflection(
         except (ValueError, KeyError, TypeError):
             pass  # damaged, so rebuilt
     on_unknown()
-    from metalnb.msl.analysis.reflect import MADE, reflect
+    from metalnb.msl.analysis.reflect import MAX_CHECKED_INSTANTIATIONS, reflect
 
-    limit = 0 if recipe.own else MADE
+    limit = 0 if recipe.own else MAX_CHECKED_INSTANTIATIONS
     reflection = reflect(cell, headers, _instantiations(cell, headers, recipe.version), recipe.version, limit)
     cache.store().put(key, "signatures", json.dumps(reflection.to_json()).encode())
     return reflection

@@ -81,11 +81,14 @@ def test_error_marks_the_expression(expression: str, options: dict[str, Any], me
 
 
 @pytest.mark.parametrize(("expression", "options", "message"), [
-    ("1 + 2", {}, "has no operand"), ("x + out", {}, "'out' is a name that the kernel needs itself"),
+    ("1 + 2", {}, "has no operand"), ("x + out", {}, "'out' is reserved for the kernel"),
     ("x", {"kinds": "fx"}, "kinds are letters of b, i, u, f; got 'fx'"),
     ("x + y", {"operands": ("x", "y", "x")}, "'x' appears twice"),
     ("x", {"result": "int"}, "result is 'same' or 'bool'; got 'int'"),
-    ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is a name"),
+    ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is not an identifier"),
+    ("x", {"name": "while"}, "'while' is a keyword"), ("x + out", {"name": "out"}, "'out' is reserved for the kernel"),
+    ("x * x_", {}, "'x_' is reserved"), ("x * k_", {"k_": 1.0}, "'k_' is reserved"),
+    ("x * x_s", {}, "'x_s' is reserved"), ("x + xStep", {}, "'xStep' is reserved"),
 ])  # fmt: skip
 def test_invalid_names_are_refused(expression: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=message):

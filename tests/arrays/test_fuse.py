@@ -141,6 +141,15 @@ def test_a_fused_function_is_a_part_of_another() -> None:
     assert inner.__wrapped__ is polynomial
 
 
+def test_arguments_may_differ_in_a_suffix() -> None:
+    """No name in the kernels is made of an argument's name and a suffix, which another argument may have."""
+    x = mnb.ones(3)
+    every = mnb.fuse(lambda x, x_, x_s, xStep: x + x_ * x_s - xStep / 2)
+    assert every(x, x * 2, x * 3, x * 4).tolist() == [5.0] * 3
+    total = mnb.fuse(lambda x, x_: (x - x_ * 3).sum(axis=-1))
+    assert float(total(x, x)) == -6
+
+
 def test_several_results_are_a_kernel_each() -> None:
     @mnb.fuse
     def both(a: Any, b: Any) -> Any:

@@ -72,20 +72,6 @@ kernel void next(device const float* x, device float* o, uint i [[thread_positio
 kernel void late(device const float* x, device float* o, constant uint& from, uint i [[thread_position_in_grid]]) {
     o[i < from ? i : i - 1] = x[i];
 }
-kernel void looked(device const float* x, device float* o, uint i [[thread_position_in_grid]],
-                   uint n [[threads_per_grid]]) {
-    o[i] = x[i];
-    if (i == n - 1) o[i] += o[0];
-}
-kernel void far(device const float* x, device float* o, uint i [[thread_position_in_grid]],
-                uint n [[threads_per_grid]]) {
-    o[i] = x[i + n] + (i == n - 1 ? o[n] : 0.0f);
-}
-kernel void halves(device const float* x, device float* o, uint2 at [[thread_position_in_grid]],
-                   uint2 size [[threads_per_grid]]) {
-    o[at.y / 2 * size.x + at.x] = x[at.y * size.x + at.x];
-}
-kernel void nobody(device float* o) { o[0] = 1; }
 struct Element { float value; };
 kernel void halved(device const float* x, device float* Output, uint i [[thread_position_in_grid]]) {
     Output[i] = Element{x[i] / 2}.value;
@@ -102,10 +88,6 @@ def program() -> mnb.Program:
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     return mnb.compile(CELL)
-
-
-def kinds(seen: mnb.Validation) -> list[str]:
-    return [f.kind for f in seen.findings]
 
 
 def test_a_right_kernel_passes(program: mnb.Program, rng: np.random.Generator) -> None:

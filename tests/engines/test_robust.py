@@ -260,6 +260,15 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
         assert done.stdout.strip() == said
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_faults_make_the_requested_number_of_calls(engine: str) -> None:
+    """Also with fewer calls than kernels, and with a number of calls that the kernels do not divide."""
+    from faults import random_faults
+
+    assert random_faults.run(3, 2500, 1, engine)[:2] == (3, 3)
+    assert random_faults.run(7, 4, 1, engine)[:2] == (4, 7)
+
+
 @pytest.mark.long  # 15 s for a few; the planted faults above also verify the margins
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_faults_touch_nothing_else(engine: str) -> None:

@@ -93,7 +93,7 @@ def call(kernel: Any, count: int, seed: str, engine: str, text: str) -> int:
 
 
 def run(
-    count: int, amount: int, seed: int, engine: str = "cpu", until: float = float("inf"),
+    count: int, kernel_count: int, seed: int, engine: str = "cpu", until: float = float("inf"),
 ) -> tuple[int, int, int]:  # fmt: skip
     """Call kernels until the time is up; return the numbers of kernels, calls and faults.
 
@@ -103,10 +103,14 @@ def run(
         If a kernel accessed memory outside its arguments; it has the kernel's number and source.
     """
     ran = calls = faults = 0
-    for number, text, kernel in kernels(amount, seed, engine):
+    each, more = divmod(count, kernel_count)  # the first `more` kernels have one more
+    for number, text, kernel in kernels(kernel_count, seed, engine):
+        own = each + (number < more)
+        if not own:
+            break
         with watched(number, text):
-            faults += call(kernel, count // amount, f"{seed} {number}", engine, text)
-        calls += count // amount
+            faults += call(kernel, own, f"{seed} {number}", engine, text)
+        calls += own
         ran += 1
         if ran % 50 == 0:
             print(f"{ran:,} kernels, {calls:,} calls, {faults:,} faults", flush=True)

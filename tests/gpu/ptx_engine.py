@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.engine.base import Caps, Grid, SharedMemory
+from metalnb.engine.base import Binary, Caps, Grid, SharedMemory
 from metalnb.engine.cuda.ptx import cuda_source
 from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.unit import Unit
 
 
-class Binary:
+class PtxBinary(Binary):
     threadgroup_bytes = 0
 
     def __init__(self, unit: Unit) -> None:
@@ -19,6 +19,8 @@ class Binary:
 
 
 class Ticket:
+    done = counted = False
+
     def __init__(self) -> None:
         self.elapsed = Stopwatch()
 
@@ -36,13 +38,13 @@ class PtxEngine(SharedMemory, Observable):
     def text(self, unit: Unit) -> str:
         return cuda_source(unit)
 
-    def compile(self, unit: Unit) -> Binary:
-        return Binary(unit)
+    def compile(self, unit: Unit) -> PtxBinary:
+        return PtxBinary(unit)
 
     def alloc(self, nbytes: int) -> Any:
         return np.zeros(nbytes, np.uint8)
 
-    def start(self, binary: Binary, _arguments: Sequence[Any], _grid: Grid, threadgroup: Grid) -> Ticket:
+    def start(self, binary: PtxBinary, _arguments: Sequence[Any], _grid: Grid, threadgroup: Grid) -> Ticket:
         text = cuda_source(binary.unit)
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         self.seen[text] = (binary.unit, max(threads, self.seen.get(text, (binary.unit, 0))[1]))

@@ -53,7 +53,7 @@ def program() -> mnb.Program:
 
 
 def test_array_and_position_are_read_from_the_source(program: mnb.Program) -> None:
-    assert {name: kernel.signature.places for name, kernel in program.kernels.items()} == {
+    assert {name: kernel.signature.own_elements for name, kernel in program.kernels.items()} == {
         "sums": (("part", "thread_position_in_threadgroup", 256),),
         "flat": (("part", "thread_index_in_threadgroup", 64),),
         "by_simd": (("part", "simdgroup_index_in_threadgroup", 8),),

@@ -399,7 +399,8 @@ def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> 
     assert tuner.failures == []
     assert {t.threadgroup for t in tuner.trials} >= {(32,), (64,), (1024,)}
     assert "3 threadgroups · " in str(tuner.text())
-    assert "groups" not in str(swept(rows, x, np.zeros_like(x), groups=1, threadgroup=[64]).text())
+    for one in (1, (1,)):
+        assert "groups" not in str(swept(rows, x, np.zeros_like(x), groups=one, threadgroup=[64]).text())
     # Also by default, although the call's own grid is too small for threadgroups of 1024.
     assert (1024,) in {t.threadgroup for t in mnb.tune(rows, x, np.zeros_like(x), groups=3, run=False).trials}
 

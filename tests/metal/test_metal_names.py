@@ -200,8 +200,6 @@ def test_no_function_has_a_selectors_name(wheel: Wheel) -> None:
 def test_every_selector_class_function_and_constant_is_in_the_wheels_tables(wheel: Wheel) -> None:
     found = [used(text) for text in texts()]
     selectors, names = set().union(*(f.selectors for f in found)), set().union(*(f.names for f in found))
-    print(len(selectors), sorted(selectors))
-    print(len(names), sorted(names))
     assert unknown(texts(), wheel) == set()
     assert len(selectors) > 40
     assert len(names) > 15

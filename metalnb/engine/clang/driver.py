@@ -125,18 +125,18 @@ def compile_source(
     ------
     CompileError
         If the source is invalid; positions are the author's.
-    Refused
+    BackendError
         If the source is valid, but clang's backend cannot compile it with these flags, or would miscompile it.
     """
-    flags = (*target.flags, *_LANGUAGE, _version_flag(unit.version), *options, *_MATH[unit.math])
+    flags = _flags(unit, target, options)
     headers = {name: part for name, part in unit.texts.items() if name != MAIN}
-    author_texts = [part for header in sorted(headers.items()) for part in header]
-    key = cache.digest(text, *author_texts, _headers(target.prelude.parent), compiler_version(), *flags)
+    header_parts = [part for header in sorted(headers.items()) for part in header]
+    key = cache.digest(text, *header_parts, _headers(target.prelude.parent), compiler_version(), *flags)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             _write_files(folder, {**headers, MAIN: text})
-            command = [*clang_command(), *flags, *_include_flags(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
+            command = _command(flags, target, folder)
             include = ("-include", str(target.prelude))
             prelude = _precompile_headers(target, _header_flags(flags))
             try:
@@ -160,13 +160,10 @@ def compile_source(
 
 def compiler_output(unit: Unit, text: str, target: Target, *options: str) -> str:
     """Compile a lowered source and return clang's output with these flags; nothing is cached."""
-    flags = (*target.flags, *_LANGUAGE, _version_flag(unit.version), *options, *_MATH[unit.math])
+    flags = _flags(unit, target, options)
     with cache.store().scratch() as folder:
         _write_files(folder, {**unit.texts, MAIN: text})
-        sources = ("-include", str(target.prelude), "-c", MAIN, "-o", "out")
-        return _run_to_output(
-            [*clang_command(), *flags, *_include_flags(target), f"-I{folder}", *sources], folder, unit
-        )  # fmt: skip
+        return _run_to_output([*_command(flags, target, folder), "-include", str(target.prelude)], folder, unit)
 
 
 def expand(cell: Cell, headers: dict[str, Cell], version: Version = DEFAULT) -> str:
@@ -183,6 +180,15 @@ def expand(cell: Cell, headers: dict[str, Cell], version: Version = DEFAULT) -> 
         ]  # fmt: skip
         result = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
         return result.stdout.decode(errors="replace")
+
+
+def _flags(unit: Unit, target: Target, options: tuple[str, ...]) -> tuple[str, ...]:
+    return (*target.flags, *_LANGUAGE, _version_flag(unit.version), *options, *_MATH[unit.math])
+
+
+def _command(flags: tuple[str, ...], target: Target, folder: Path) -> list[str]:
+    """Return the command that compiles the main file of a folder; the caller adds the prelude."""
+    return [*clang_command(), *flags, *_include_flags(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
 
 
 def _version_flag(version: Version) -> str:

@@ -55,7 +55,9 @@ class EndedTicket:
     """The ticket of a dispatch that has ended, since `launch` returns when the dispatch is done."""
 
     __slots__ = ("elapsed",)
+
     done = True
+    counted = False
 
     def __init__(self, elapsed: Stopwatch) -> None:
         self.elapsed = elapsed

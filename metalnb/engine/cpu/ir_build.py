@@ -31,7 +31,7 @@ def compile_object(
     Raises
     ------
     CompileError
-    Refused
+    BackendError
         If clang's back end fails, or ``check`` finds a reason in its output.
     """
     ir = limit_inlining(guard_divisions(write_ir(unit, text, options).decode()))
@@ -51,7 +51,7 @@ def compile_ir(
     Raises
     ------
     CompileError
-    Refused
+    BackendError
         If clang's back end fails, or ``check`` finds a reason in its output.
     """
     flags = (*toolchain.host_target().flags, *options, *flags_for_length(text))

@@ -156,7 +156,7 @@ def compile_runtime(name: str, options: tuple[str, ...] = ()) -> bytes:
     """Compile a part of the runtime (``"fibers"``) or return the cached one; by default with this machine's flags."""
     compile_flags = options or flags()
     source = _RUNTIME / f"{name}.c"
-    key = cache.digest(name, _runtime_text(), driver.compiler_version(), *compile_flags)
+    key = cache.digest(name, _runtime_digest(), driver.compiler_version(), *compile_flags)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
@@ -170,8 +170,8 @@ def compile_runtime(name: str, options: tuple[str, ...] = ()) -> bytes:
 
 
 @functools.cache
-def _runtime_text() -> str:
-    """Return a name for the runtime's sources."""
+def _runtime_digest() -> str:
+    """Return a digest of the runtime's sources."""
     return cache.digest(*(source.read_bytes() for source in sorted(_RUNTIME.glob("*.[ch]"))))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from metalnb.errors import CompileError
 
+from ..base import Binary
 from ..clang.driver import kernel_diagnostic
 from ..clang.entry_point import ENTRY
 from ..robust.rewriting.check_insertion import CheckedModule
@@ -35,7 +36,7 @@ class Function:
 
 
 @dataclass(slots=True)
-class CudaBinary:
+class CudaBinary(Binary):
     """A compiled kernel, and the records that its launches fill.
 
     Attributes

@@ -243,7 +243,7 @@ class StagedTicket:
 
     __slots__ = ("__weakref__", "_done", "_lock", "_name", "_staging", "elapsed", "results")
 
-    done = False
+    done = counted = False
 
     def __init__(self, name: str, elapsed: Span | CudaTicket, results: list[Result], staging: Staging) -> None:
         self.elapsed = elapsed

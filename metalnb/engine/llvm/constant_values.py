@@ -32,7 +32,7 @@ def constant_bytes(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
 
     Raises
     ------
-    UnreadText
+    UnsupportedIR
         If the value holds anything but numbers: an address, an expression.
     """
     kind = layout.resolve(kind)

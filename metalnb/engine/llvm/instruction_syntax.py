@@ -58,7 +58,7 @@ def read_instruction(line: str) -> IRInstruction:
 
     Raises
     ------
-    UnreadText
+    UnsupportedIR
         If the line cannot be parsed; the message quotes it.
     """
     try:

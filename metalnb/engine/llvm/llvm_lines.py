@@ -15,7 +15,7 @@ def parse_lines(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRIns
 
     Raises
     ------
-    UnreadText
+    UnsupportedIR
         If such an instruction cannot be parsed; the error quotes its line.
     """
     matches = instruction_pattern(opcodes).match

@@ -30,7 +30,7 @@ def read_module(text: str, *, bodies: bool = True) -> IRModule:
 
     Raises
     ------
-    UnreadText
+    UnsupportedIR
         If a line cannot be parsed; the error quotes it.
     """
     module = IRModule()

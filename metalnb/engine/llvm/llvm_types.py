@@ -10,6 +10,7 @@ from dataclasses import dataclass
 __all__ = ["IRType", "MemoryLayout", "UnsupportedIR", "split_list", "split_type", "type_of"]
 
 _FLOATS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 128, "fp128": 128}
+_ZEROS = {"float": "0.0", "pointer": "null", "integer": "0"}
 _SIMPLE = re.compile(r'ptr(?: addrspace\(\d+\))?|%(?:"[^"]*"|[-\w.$]+)|[a-z]\w*')
 _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
@@ -52,6 +53,11 @@ class IRType:
         return self.fields[0] if self.kind in {"vector", "array"} else self
 
     @property
+    def zero(self) -> str:
+        """The text of the type's zero."""
+        return _ZEROS.get(self.kind, "zeroinitializer")
+
+    @property
     def components(self) -> int:
         """The number of components of a vector; 1 for other types."""
         return self.count if self.kind == "vector" else 1
@@ -68,7 +74,7 @@ def type_of(text: str) -> IRType:
 
     Raises
     ------
-    UnreadText
+    UnsupportedIR
     """
     if text[0] in "<[{":
         return _composite_type(text)

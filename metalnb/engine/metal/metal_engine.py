@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.engine.base import Caps, Grid, Pointed, SharedMemory
+from metalnb.engine.base import Binary, Caps, Grid, Pointed, SharedMemory
 from metalnb.engine.observation import Observable
 from metalnb.engine.staging import Result, Staging
 from metalnb.engine.unit import Unit
@@ -38,7 +38,7 @@ _MATRICES = {"half": (2, 3), "float": (2, 3), "bfloat": (3, 1)}  # since which v
 
 
 @dataclass(slots=True)
-class MetalBinary:
+class MetalBinary(Binary):
     """A kernel compiled for the device.
 
     Attributes

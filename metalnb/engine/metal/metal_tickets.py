@@ -78,6 +78,8 @@ class MetalTicket:
         "results",
     )  # fmt: skip
 
+    done = counted = False
+
     def __init__(
         self, bindings: Bindings, commands: Commands, name: str, batch: Batch, results: list[Result], staging: Staging,
         *, logs: bool,

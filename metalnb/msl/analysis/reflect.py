@@ -57,7 +57,8 @@ def reflect(
     version : tuple of int
         The version of the language.
     limit : int, optional
-        The number of instantiations to examine besides one of each template; by default `MADE`.
+        The number of instantiations to examine besides one of each template; by default
+        `MAX_CHECKED_INSTANTIATIONS`.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def reflect(
     instances = cell.instantiations if instances is None else instances
     functions = [function_expression(m.function, m.type) for m in instances]
     tail = "".join(f"typedef decltype({function}) $kernel_{i};\n" for i, function in enumerate(functions))
-    limit = MADE if limit < 0 else limit
+    limit = MAX_CHECKED_INSTANTIATIONS if limit < 0 else limit
     too_many = len(instances) > limit
     parsed = parse(
         cell, headers, tail + (_checks(instances, limit) if too_many else ""), version, with_instantiations=not too_many
@@ -92,7 +93,7 @@ def reflect(
 
 # With more instantiations than this, only this many are checked when the cell is read, and the others at their first
 # call.
-MADE = 256
+MAX_CHECKED_INSTANTIATIONS = 256
 
 
 def _checks(instances: tuple[Instantiation, ...], limit: int) -> str:
@@ -103,18 +104,18 @@ def _checks(instances: tuple[Instantiation, ...], limit: int) -> str:
     return "".join(f"template decltype({f}) ({f});\n" for f in distinct)
 
 
-_PLACES = frozenset({
+_POSITIONS = frozenset({
     "thread_position_in_threadgroup", "thread_index_in_threadgroup", "simdgroup_index_in_threadgroup",
 })  # fmt: skip
 
 
-def _places(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...]:
+def _own_elements(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...]:
     """Find the threadgroup arrays that each thread indexes by its position in the threadgroup."""
     arrays = threadgroup_arrays(cursor)
     return tuple(
         (name, kernel_input.attribute, arrays[name])
         for kernel_input in inputs
-        if arrays and kernel_input.width == 1 and kernel_input.attribute in _PLACES
+        if arrays and kernel_input.width == 1 and kernel_input.attribute in _POSITIONS
         for name in sorted(arrays.keys() & always_indexed(cursor, kernel_input.name))
     )
 
@@ -196,37 +197,39 @@ class _Reader:
         self, cursor: Any, name: str, function: str, proto: Any, instance: Any = None, kind: str = "",
     ) -> Signature:  # fmt: skip
         """Read one kernel; ``proto`` has its parameters' types, ``instance`` is a template's instantiation."""
-        notes = attributes_of(instance or cursor)
+        attributes = attributes_of(instance or cursor)
         head = self.head(cursor)
         param_cursors = [param for param, _ in head]
         types = list(proto.get_canonical().argument_types())
         params: list[Param] = []
         inputs: list[Input] = []
-        for position, ((param, marks), argument_type) in enumerate(zip(head, types, strict=False)):
-            attribute = next((a for a in marks if rules.is_input(a)), None)
+        for position, ((param, param_attributes), argument_type) in enumerate(zip(head, types, strict=False)):
+            attribute = next((a for a in param_attributes if rules.is_input(a)), None)
             if attribute is not None:
                 type_name = spell(argument_type.get_canonical().spelling)
                 self.problems += rules.input_type(self.parsed, param, attribute, type_name, argument_type.spelling)
                 inputs.append(_input(param.spelling, attribute, type_name, position))
                 continue
-            if any(rules.is_graphics(a) for a in marks):
+            if any(rules.is_graphics(a) for a in param_attributes):
                 continue
-            bound_param = self.param(param, argument_type.get_canonical(), marks, position)
+            bound_param = self.param(param, argument_type.get_canonical(), param_attributes, position)
             if bound_param is not None:
                 params.append(bound_param)
-        mark = notes.get("max_total_threads_per_threadgroup")
+        mark = attributes.get("max_total_threads_per_threadgroup")
         limit = self.integer(mark) if mark is not None else None
         if limit is not None:
             self.problems += rules.thread_limit(self.parsed, mark, limit)
-        always_read, buffer_uses, places = self.body(cursor, inputs, frozenset(p.name for p in params))
+        indexed_names, buffer_uses, own_elements = self.body(cursor, inputs, frozenset(p.name for p in params))
         params = [
-            replace(p, name=own_name(p.name), every=p.name in always_read and not p.reference, use=buffer_uses[p.name])
+            replace(
+                p, name=own_name(p.name), every=p.name in indexed_names and not p.reference, use=buffer_uses[p.name],
+            )
             for p in params
-        ]
+        ]  # fmt: skip
         return Signature(
             name=name, function=function, params=self.assign_indices(params, param_cursors), inputs=tuple(inputs),
             arity=len(types), doc=comment(cursor), line=self.parsed.line(cursor.location), max_threads=limit or 0,
-            simd=self.uses_simdgroups(cursor, inputs), places=places, type=kind,
+            simd=self.uses_simdgroups(cursor, inputs), own_elements=own_elements, type=kind,
         )  # fmt: skip
 
     def head(self, cursor: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -243,11 +246,11 @@ class _Reader:
             position_name = next(
                 (i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None,
             )  # fmt: skip
-            always_read = always_indexed(cursor, position_name) if position_name else frozenset[str]()
-            self._bodies[key] = always_read, uses(cursor, names), _places(cursor, inputs)
+            indexed_names = always_indexed(cursor, position_name) if position_name else frozenset[str]()
+            self._bodies[key] = indexed_names, uses(cursor, names), _own_elements(cursor, inputs)
         return self._bodies[key]
 
-    def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
+    def param(self, cursor: Any, kind: Any, attributes: dict[str, Any], position: int) -> Param | None:
         """Return one bound parameter; report a problem and return None if MSL has no such parameter."""
         reference = kind.kind.name == "LVALUEREFERENCE"
         if not reference and kind.kind.name != "POINTER":
@@ -258,10 +261,10 @@ class _Reader:
         if space is None:
             rules.missing_space(self.parsed, self.problems, cursor)
             return None
-        self.problems += rules.misplaced_attribute(self.parsed, cursor, marks, space)
+        self.problems += rules.misplaced_attribute(self.parsed, cursor, attributes, space)
         attribute = "threadgroup" if space == "threadgroup" else "buffer"
-        index = self.integer(marks[attribute]) if attribute in marks else -1
-        gate = marks.get("function_constant")
+        index = self.integer(attributes[attribute]) if attribute in attributes else -1
+        gate = attributes.get("function_constant")
         const = space == "constant" or pointee.is_const_qualified()
         pointee_type = self.types.read(pointee, cursor)
         if pointee_type is None or index is None:

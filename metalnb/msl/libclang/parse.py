@@ -77,34 +77,35 @@ class Parsed:
 
     def errors(self) -> Iterator[Diagnostic]:
         """Yield the parser's errors, each at a place in the author's text."""
+        # From CXDiagnostic_Error on.
         errors = [d for d in self.unit.diagnostics if d.severity >= 3 and not self._is_undetermined(d.spelling)]
         errors = [d for d in errors if not self._is_of_an_input(d.spelling)] or errors
-        not_ours = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
+        not_ours = [d for d in errors if not self._is_ours(d.location)]
         for error in not_ours or errors:
-            refusal_of_scan = self._refusal(error.spelling)
-            if refusal_of_scan is not None:
-                yield refusal_of_scan
+            refused = self._refusal(error.spelling)
+            if refused is not None:
+                yield refused
                 continue
             yield self._unsupported_declaration(error) or self._unended_using(error) or self.finding(error)
 
-    def finding(self, found_diagnostic: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
+    def finding(self, diagnostic: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
         """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
-        location = found_diagnostic.location
+        location = diagnostic.location
         if self.owner(location) is None:  # inside a header: report it at the author's #include
-            notes = (n for n in found_diagnostic.children if not n.spelling.startswith("in file included from"))
+            notes = (n for n in diagnostic.children if not n.spelling.startswith("in file included from"))
             location = next((n.location for n in notes if self.owner(n.location)), location)
-        message = _shorten(found_diagnostic.spelling)
+        message = _shorten(diagnostic.spelling)
         hint = choice(self.unit, location) if message.endswith("' is ambiguous") else ""
-        if any(_ROUNDED.search(note.spelling) for note in found_diagnostic.children):
+        if any(_ROUNDED.search(note.spelling) for note in diagnostic.children):
             hint = TO_BFLOAT
         hint = hint or hint_for(message)
-        return self.diagnostic(location, reword(message) + self._in_macro(found_diagnostic), hint, severity)
+        return self.diagnostic(location, reword(message) + self._in_macro(diagnostic), hint, severity)
 
-    def _in_macro(self, found_diagnostic: cindex.Diagnostic) -> str:
+    def _in_macro(self, diagnostic: cindex.Diagnostic) -> str:
         """Return text that names the author's macro that contains a finding, or an empty string."""
         notes = ((re.fullmatch(
             r"expanded from macro '(\w+)'", n.spelling,
-        ), n.location) for n in found_diagnostic.children)  # fmt: skip
+        ), n.location) for n in diagnostic.children)  # fmt: skip
         macros = [
             (match[1], self.owner(place), place.line)
             for match, place in itertools.takewhile(lambda note: note[0] is not None, notes)
@@ -113,27 +114,27 @@ class Parsed:
         if not macros:
             return ""
         name, cell, line = macros[-1]  # the innermost
-        file = f"{cell.name} " if cell is not None and cell is not self.owner(found_diagnostic.location) else ""
+        file = f"{cell.name} " if cell is not None and cell is not self.owner(diagnostic.location) else ""
         return f" (in the macro {name}, {file}line {line})"
 
-    def _unsupported_declaration(self, found_diagnostic: cindex.Diagnostic) -> Diagnostic | None:
+    def _unsupported_declaration(self, diagnostic: cindex.Diagnostic) -> Diagnostic | None:
         """Report the texture or sampler itself where the parser only complains about a word in its declaration."""
-        cell = self.owner(found_diagnostic.location)
+        cell = self.owner(diagnostic.location)
         if cell is None:
             return None
-        text_before = cell.edited.text.encode()[: found_diagnostic.location.offset].decode(errors="replace")
-        match = declarator(_shorten(found_diagnostic.spelling), text_before)
+        text_before = cell.edited.text.encode()[: diagnostic.location.offset].decode(errors="replace")
+        match = declarator(_shorten(diagnostic.spelling), text_before)
         if match is None:
             return None
         lines = text_before[: match.start()].split("\n")
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(match[0]))
 
-    def _unended_using(self, found_diagnostic: cindex.Diagnostic) -> Diagnostic | None:
+    def _unended_using(self, diagnostic: cindex.Diagnostic) -> Diagnostic | None:
         """Report a ``using namespace`` without its semicolon there, not at the next kernel."""
-        cell = self.owner(found_diagnostic.location)
-        if cell is None or found_diagnostic.spelling != "expected ';' after attribute list":
+        cell = self.owner(diagnostic.location)
+        if cell is None or diagnostic.spelling != "expected ';' after attribute list":
             return None
-        text_before = cell.edited.text.encode()[: found_diagnostic.location.offset].decode(errors="replace")
+        text_before = cell.edited.text.encode()[: diagnostic.location.offset].decode(errors="replace")
         match = re.search(r"\busing\s+namespace\s+\w+(?=[^;{}]*\Z)", text_before)
         if match is None:
             return None

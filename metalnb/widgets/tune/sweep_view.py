@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -71,7 +72,8 @@ def _state_text(sweep: Sweep) -> str:
     details += ", by the wall clock" if sweep.wall else ""
     groups, grid = sweep.call.groups, f"grid {threads(trim_grid(sweep.call.grid))}"
     if groups is not None:
-        grid = f"{threads(_extents(groups))} threadgroup{'' if groups == 1 else 's'}"
+        extents = _extents(groups)
+        grid = f"{threads(extents)} threadgroup{'' if math.prod(extents) == 1 else 's'}"
     return f"{grid} · {progress}{details}{' …' if sweep.running else ''}"
 
 

@@ -163,7 +163,7 @@ def _bind(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundCa
     try:
         return bound_call("tune", kernel, args, launch)
     except LaunchError:
-        if launch.get("threadgroup") is not None or not kernel.signature.places:
+        if launch.get("threadgroup") is not None or not kernel.signature.own_elements:
             raise
         for threads in (128, 64, 32, 16, 8, 4, 2):
             with contextlib.suppress(LaunchError):

@@ -91,7 +91,7 @@ def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
 
     Raises
     ------
-    UnreadText
+    UnsupportedIR
     EngineUnavailable
         If clang rejects the text.
     """
@@ -120,7 +120,7 @@ def one_at_a_time(text: str, launch: Launch, *, in_step_and_reversed: bool = Fal
 
     Raises
     ------
-    UnreadText
+    UnsupportedIR
     EngineUnavailable
         If clang or the linker rejects the text.
     """

@@ -28,6 +28,8 @@ class CheckedTicket:
         The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """
 
+    done = counted = False
+
     def __init__(self, elapsed: Stopwatch, dispatch: CheckedDispatch, run: BackgroundRun | None) -> None:
         self.elapsed = elapsed
         self.has_raised = False

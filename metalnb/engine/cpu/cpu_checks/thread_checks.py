@@ -36,7 +36,7 @@ class ThreadChecks(KernelChecks):
 
     Raises
     ------
-    UnreadText, ValueError
+    UnsupportedIR, ValueError
         If the text cannot be analyzed.
     """
 

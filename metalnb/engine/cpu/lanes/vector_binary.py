@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...base import Grid
+from ...base import Binary, Grid
 from ...clang.driver import BackendError
 from ...llvm.instructions import IRModule
 from ...llvm.llvm_reader import read_module
@@ -55,7 +55,7 @@ class VectorCode:
 
 
 @dataclass(slots=True)
-class VectorBinary:
+class VectorBinary(Binary):
     """A kernel in vector registers.
 
     Attributes

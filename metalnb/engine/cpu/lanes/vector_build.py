@@ -126,7 +126,7 @@ def compile_vectorized(kernel: VectorizedKernel, unit: Unit, flags: tuple[str, .
 
     Raises
     ------
-    Refused
+    BackendError
     """
     plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
     return _compile_text(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...base import Grid
+from ...base import Binary, Grid
 from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...unit import Unit
 from .. import toolchain
@@ -43,7 +43,7 @@ class ThreadCode:
 
 
 @dataclass(slots=True)
-class ThreadBinary:
+class ThreadBinary(Binary):
     """A kernel, one thread at a time.
 
     Attributes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...base import Grid
+from ...base import Binary, Grid
 from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...unit import Unit
 from .two_step_ptx import CheckedPtx
@@ -16,7 +16,7 @@ __all__ = ["CheckedBinary"]
 
 
 @dataclass(slots=True)
-class CheckedBinary:
+class CheckedBinary(Binary):
     """A checked kernel.
 
     Attributes

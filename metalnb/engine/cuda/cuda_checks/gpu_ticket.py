@@ -35,7 +35,7 @@ class GpuTicket:
         The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """
 
-    done = False
+    done = counted = False
 
     def __init__(
         self, dispatch: GpuDispatch, elapsed: Span, results: list[Result], staging: Staging, settle: Callable[[], None],

@@ -64,7 +64,7 @@ class CheckedPtx:
 
     Raises
     ------
-    UnreadText, ValueError
+    UnsupportedIR, ValueError
         If the text cannot be parsed.
     """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from metalnb.engine.base import Caps, Grid, SharedMemory
+from metalnb.engine.base import Binary, Caps, Grid, SharedMemory
 from metalnb.engine.grid_split import equal_boxes
 from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.staging import Staging
@@ -32,7 +32,7 @@ _RECORD = struct.Struct("16I")  # struct metalnb_launch of ``lowering``; `seen` 
 
 
 @dataclass(slots=True)
-class MetalcomputeBinary:
+class MetalcomputeBinary(Binary):
     """A kernel, and its functions: one for each size of threadgroup it was launched with."""
 
     unit: Unit

@@ -24,6 +24,8 @@ class MetalcomputeTicket:
         Those still to be copied back.
     """
 
+    done = counted = False
+
     def __init__(
         self, name: str, runs: list[tuple[Any, Any, int]], results: list[Result], staging: Staging, keep_alive: Any,
         elapsed: Stopwatch,

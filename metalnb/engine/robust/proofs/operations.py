@@ -127,14 +127,20 @@ MINIMA = {"umin": True, "smin": False}  # whether they compare as unsigned integ
 
 
 def allowed_range(relation: Relation, other: Interval, bits: int, current: Interval) -> Interval | None:
-    """Return the x for which a relation to some y of a range holds; None if there are none or no restriction.
+    """Return a range of all x for which a relation to some y of a range holds; None if nothing follows.
 
-    ``current`` is the known range of x, which an inequality narrows only at one of its ends.
+    ``current`` is the known range of x, which ``!=`` narrows only at one of its ends. Nothing follows from an order
+    that holds for no x: its branch is not reached.
     """
     if relation == EQUAL:
         return other
     if relation == NOT_EQUAL:
         return _exclude(other, current, bits)
+    return _ordered_range(relation, other, bits)
+
+
+def _ordered_range(relation: Relation, other: Interval, bits: int) -> Interval | None:
+    """Return the x that are in an order to some y of a range; None if there are none: no unsigned x is below 0."""
     unsigned = relation.unsigned
     other = other.unsigned(bits) if unsigned else other.signed(bits)
     lowest = 0 if unsigned else -(1 << bits - 1)
@@ -153,7 +159,7 @@ def _exclude(other: Interval, current: Interval, bits: int) -> Interval | None:
     first = (other.low - current.low) % modulus + current.low
     last = current.high - (current.high - other.low) % modulus
     for number in (first, last):
-        if current.low < current.high and number in current:
+        if current.low < current.high and number in (current.low, current.high):
             return Interval(current.low + (number == current.low), current.high - (number == current.high))
     if other.unsigned(bits) == (0, 0):
         return Interval(1, modulus - 1)
@@ -166,9 +172,8 @@ def may_hold(relation: Relation, left: Interval, right: Interval, bits: int) -> 
         if left.low == left.high and right.low == right.high:
             return ((left.low - right.low) % (1 << bits) == 0) == (relation == EQUAL)
         return True
-    allowed = allowed_range(relation, right, bits, left)
-    view = Interval.unsigned if relation.unsigned else Interval.signed
-    if allowed is None:  # no unsigned number is below 0
+    allowed = _ordered_range(relation, right, bits)
+    if allowed is None:
         return False
-    possible = view(left, bits)
+    possible = left.unsigned(bits) if relation.unsigned else left.signed(bits)
     return possible.low <= allowed.high and allowed.low <= possible.high

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule, Operand
-from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import PointerPlace
@@ -31,7 +30,6 @@ from .written_code import WrittenCode, clone_function, replace_incoming
 __all__ = ["CheckedModule", "Checks", "insert_checks"]
 
 _UNDEFINED = frozenset({"undef", "poison"})
-_ZERO = {"float": "0.0", "pointer": "null", "integer": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ def _replace_undefined(function: IRFunction) -> None:
     for inst in function:
         if inst.opcode == "phi" and any(operand.text in _UNDEFINED for operand in inst.operands):
             inst.operands = [
-                Operand(o.type, _zero(o.type)) if o.text in _UNDEFINED else o for o in inst.operands
+                Operand(o.type, o.type.zero) if o.text in _UNDEFINED else o for o in inst.operands
             ]  # fmt: skip
             replace_incoming(inst, {})
 
@@ -226,7 +224,7 @@ class _Checks:
         code.do(f"br label {after}")
         code.begin_block(blocks, after)
         if result:
-            zeros = "".join(f", [ {_zero(inst.type)}, {fault} ]" for fault in faults)
+            zeros = "".join(f", [ {inst.type.zero}, {fault} ]" for fault in faults)
             code.op(f"phi {inst.type} [ {inst.result}, {inside} ]{zeros}", result)
         code.place = ""
 
@@ -246,7 +244,3 @@ class _Checks:
     def _write_fault_offset(self, condition: AccessCondition) -> str:
         """Write the access's part of a fault record: the offset from its root, or its address."""
         return condition.address if condition.place is None else self._conditions.write_offset(condition.place)
-
-
-def _zero(kind: IRType) -> str:
-    return _ZERO.get(kind.kind, "zeroinitializer")

@@ -226,7 +226,7 @@ class FunctionBody:
         if text in {"poison", "undef"}:
             return [text] * count
         if text == "zeroinitializer":
-            return [_ZERO.get(k.kind, "0") for k in self.scalars(kind)]
+            return [k.zero for k in self.scalars(kind)]
         if text.startswith("splat ("):
             return [split_type(text[7:-1])[1]] * count
         scalars = []
@@ -262,6 +262,3 @@ class FunctionBody:
         for condition in conditions[1:]:
             all_hold = self.emitter.op(f"and i1 {all_hold}, {condition}")
         return all_hold
-
-
-_ZERO = {"float": "0.0", "pointer": "null"}

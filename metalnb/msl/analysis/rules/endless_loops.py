@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from metalnb.errors import Diagnostic
 
 from ...libclang.cursor_children import children_of
 from ...libclang.parse import Parsed
-from .syntax_walk import CellSyntax, integer_value
+from .syntax_walk import CellSyntax, integer_value, strip_conversions
 
 __all__ = ["check"]
 
@@ -20,7 +19,7 @@ _WAYS_OUT = frozenset({"BREAK_STMT", "RETURN_STMT", "GOTO_STMT"})
 def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
     """Warn about a loop that runs while an unsigned number is 0 or more, with no other exit."""
     for comparison, loop, is_reversed in syntax.loops:
-        number, zero = (_strip_conversions(side) for side in children_of(comparison))
+        number, zero = (strip_conversions(side) for side in children_of(comparison))
         if is_reversed:  # 0 <= k
             number, zero = zero, number
         if number.type.get_canonical().kind.name not in _UNSIGNED or integer_value(zero) != 0:
@@ -31,13 +30,3 @@ def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
         message = f"this loop cannot end: {f'{name!r}' if name else 'the number'} is unsigned, so it is always >= 0"
         hint = f"make it an int, or count down by for (uint {name} = n; {name}-- > 0;)" if name else ""
         yield parsed.diagnostic(comparison.location, message, hint, "warning")
-
-
-def _strip_conversions(cursor: Any) -> Any:
-    """Strip conversions and parentheses."""
-    while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
-        inner = children_of(cursor)
-        if len(inner) != 1:
-            return cursor
-        cursor = inner[0]
-    return cursor

@@ -16,7 +16,7 @@ from ...language.simdgroup_names import names_simdgroups
 from ...libclang.cursor_children import children_of
 from ...libclang.parse import Parsed
 
-__all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "walk"]
+__all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "strip_conversions", "walk"]
 
 # CXCursorKind (clang-c/Index.h), as numbers, because looking up a name costs more than the visit.
 _FIELD, _FUNCTION, _VAR, _PARM, _METHOD = 6, 8, 9, 10, 21
@@ -242,6 +242,16 @@ def space(kind: Any) -> str:
 def marks(cursor: Any) -> dict[str, Any]:
     """Return a declaration's attributes: MSL's, and the words thread, constant and kernel."""
     return {c.spelling: c for c in children_of(cursor) if c.kind.name == "ANNOTATE_ATTR"}
+
+
+def strip_conversions(cursor: Any) -> Any:
+    """Return the expression inside implicit conversions and parentheses."""
+    while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
+        inner = children_of(cursor)
+        if len(inner) != 1:
+            return cursor
+        cursor = inner[0]
+    return cursor
 
 
 def integer_value(cursor: Any) -> int | None:
