@@ -73,7 +73,7 @@ def knobs(call: BoundCall) -> list[Knob]:
 
 
 def lengths(call: BoundCall) -> set[int]:
-    """Return the lengths of all axes and the sizes of all arrays: a whole number that equals one is not free."""
+    """Return all axes' lengths and all arrays' sizes; a whole number that equals one of them is not free."""
     sizes = set()
     for part in call.parts:
         if part.is_array:

@@ -149,13 +149,13 @@ class Explorer(Live):
         self._worker.ask(self._settings)
 
     def _move(self, dx: float, dy: float, by: float, x: float, y: float) -> None:
-        """Move the window: by parts of its height, and then ``by`` times as close around a point of it."""
-        middle_x, middle_y, height = (self._settings.get(k, k.value) for k in self._window)
+        """Pan by fractions of the height, then zoom by a factor ``by`` around a point."""
+        center_x, center_y, height = (self._settings.get(k, k.value) for k in self._window)
         new_height = height / by
         down = -1 if self._painter.flip else 1
         across = x * (height - new_height) - dx * new_height
         upward = y * (height - new_height) - dy * new_height
-        window = (middle_x + across, middle_y + down * upward, new_height)
+        window = (center_x + across, center_y + down * upward, new_height)
         self._set(dict(zip(self._window, window, strict=True)))
 
     def _reset(self) -> None:
@@ -244,7 +244,7 @@ class Explorer(Live):
         self._note = controls.html(html_parts.error(self.error) if self.error else self._figures())
         file = f"{self._call.kernel.signature.name}.png"
         buttons = controls.html(f"{controls.copy_button()} {controls.save_button(file)}")
-        hint = controls.html(f"{_SMALL}drag to move, click and turn the wheel to go in, double-click to go back</span>")
+        hint = controls.html(f"{_SMALL}drag to move; click, then scroll to zoom; double-click to reset</span>")
         parts = [*self.controls.values(), controls.player(self.controls), buttons, self._events]
         return controls.side_by_side(parts, ipywidgets.VBox([frame, self._note, hint]))
 
@@ -256,8 +256,8 @@ def _window(caller: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
     numbers = {k.label: k for k in knobs if k.dtype.kind == "f"}
     if isinstance(names, str) or len(names) != 3 or any(n not in numbers for n in names):
         have = ", ".join(numbers) or "none"
-        rule = "window is the names of three scalars, of the middle's x and y and of the height"
-        raise ArgumentError(f"{caller}: {rule}; got {names!r}. It has, of floating point: {have}.")
+        rule = "window must name three float scalars: the center's x, the center's y, and the height"
+        raise ArgumentError(f"{caller}: {rule}; got {names!r}. The kernel's float scalars: {have}.")
     return [numbers[n] for n in names]
 
 
