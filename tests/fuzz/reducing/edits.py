@@ -13,7 +13,7 @@ from metalnb.engine.llvm.llvm_types import IRType
 from metalnb.engine.llvm.llvm_writer import replace_function
 from metalnb.engine.vectorizer.vectorize import ENTRY
 
-__all__ = ["KINDS", "Edit", "edited", "entry", "pruned", "straightened"]
+__all__ = ["KINDS", "Edit", "apply_edits", "entry", "merge_blocks", "prune"]
 
 
 class Edit(NamedTuple):
@@ -59,7 +59,7 @@ def _one(kind: IRType) -> str:
     return ones.get(kind.text, "1" if kind.kind == "integer" else _zero(kind))
 
 
-def _lasts(inst: IRInstruction) -> bool:
+def _has_effect(inst: IRInstruction) -> bool:
     """Return whether an instruction does more than compute its result."""
     return inst.is_terminator or inst.opcode in _EFFECTS or (inst.opcode == "call" and not inst.result)
 
@@ -75,7 +75,7 @@ def _to_a_block(choice: int) -> Finder:
 
 
 def _removed(inst: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-    if _lasts(inst) and not inst.is_terminator:
+    if _has_effect(inst) and not inst.is_terminator:
         yield Edit("", 0, "", _zero(inst.type))
 
 
@@ -128,7 +128,7 @@ KINDS = tuple(map(_all, _FINDERS))  # of edits of a function, the strongest firs
 # ---- Making them.
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Return a text after some edits, without what they leave unused."""
     function = entry(text)
     chosen = {(edit.block, edit.number): edit for edit in edits}
@@ -184,14 +184,14 @@ def _with_body(text: str, function: IRFunction) -> str:
         for label, block in function.blocks.items() if label in reached
     }  # fmt: skip
     by_name = {inst.result: inst for inst in function if inst.result}
-    used, made_of = set[str](), [inst for inst in function if _lasts(inst)]
-    while made_of:
-        for name in made_of.pop().used_names:
+    used, worklist = set[str](), [inst for inst in function if _has_effect(inst)]
+    while worklist:
+        for name in worklist.pop().used_names:
             if name in by_name and name not in used:
                 used.add(name)
-                made_of.append(by_name[name])
+                worklist.append(by_name[name])
     for label, block in function.blocks.items():
-        function.blocks[label] = [inst for inst in block if _lasts(inst) or inst.result in used]
+        function.blocks[label] = [inst for inst in block if _has_effect(inst) or inst.result in used]
     return replace_function(text, function).replace("\n}\n\n", "\n}\n")
 
 
@@ -207,7 +207,7 @@ def _from_edges(inst: IRInstruction, label: str, edges: Mapping[tuple[str, str],
     return inst if len(kept) == len(inst.targets) else _written(inst, f"phi {inst.type} {', '.join(kept)}", {})
 
 
-def straightened(text: str) -> str:
+def merge_blocks(text: str) -> str:
     """Return a text whose blocks are joined where one leads only to the next, which has no other predecessor."""
     function = entry(text)
     blocks, names = function.blocks, dict[str, str]()
@@ -227,7 +227,7 @@ def straightened(text: str) -> str:
     return _with_body(text, function)
 
 
-def pruned(text: str) -> str:
+def prune(text: str) -> str:
     """Return a text without the declarations, constants, attributes and metadata that its function does not need."""
     module = read_module(text)
     function = module.functions[ENTRY]
