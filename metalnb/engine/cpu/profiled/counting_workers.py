@@ -20,7 +20,7 @@ from metalnb.errors import KernelFault
 from .. import toolchain
 from .counted_build import CountedBuild
 from .counters import PATTERN_WORDS, Counters, CountingRecord, RegionRecord
-from .counting_pieces import Pieces
+from .counting_pieces import ThreadgroupQueue
 
 __all__ = ["CountedDispatch", "count_with_workers"]
 
@@ -71,7 +71,7 @@ def count_with_workers(
         If there is no memory for the values that SIMD-groups keep across a barrier.
     """
     most = 1 if build.code.in_order or sys.platform == "win32" else min(_MOST_WORKERS, toolchain.cores())
-    pieces = Pieces(dispatch.groups, most, seconds, progress)
+    pieces = ThreadgroupQueue(dispatch.groups, most, seconds, progress)
     helpers: list[_Helper] = []
 
     def on_piece() -> None:
@@ -116,10 +116,10 @@ class _Worker:
     Attributes
     ----------
     counters : Counters
-    pieces : Pieces
+    pieces : ThreadgroupQueue
     """
 
-    def __init__(self, build: CountedBuild, dispatch: CountedDispatch, pieces: Pieces, number: int) -> None:
+    def __init__(self, build: CountedBuild, dispatch: CountedDispatch, pieces: ThreadgroupQueue, number: int) -> None:
         self._build, self._dispatch, self._number = build, dispatch, number
         self._library = build.library(number)
         self._library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 4)

@@ -77,7 +77,7 @@ done:
   ret void
 }
 
-define internal void @metalnb_turn() alwaysinline nounwind {
+define internal void @metalnb_iteration() alwaysinline nounwind {
   %flag = load ptr, ptr @metalnb_stopping, !nosanitize !{}
   %stopping = load volatile i64, ptr %flag, !nosanitize !{}
   %late = icmp ne i64 %stopping, 0
@@ -112,7 +112,7 @@ def insert_calls(text: str) -> ValidatingCode:
 
 def _calls_before(inst: IRInstruction, names: Iterator[str]) -> Iterator[str]:
     if inst.opcode == "br" and "!llvm.loop " in inst.metadata:
-        yield f"  call void @metalnb_turn(){inst.debug_suffix}"
+        yield f"  call void @metalnb_iteration(){inst.debug_suffix}"
     elif inst.opcode == "atomicrmw" and inst.word in _MODIFIED:
         yield f"  call void @metalnb_modified({inst.pointer}, i64 {inst.type.bits // 8}){inst.debug_suffix}"
     elif inst.opcode in _DIVISIONS and (divisor := inst.operands[1]).text.startswith("%"):
