@@ -30,7 +30,7 @@ _SHARE_INCLUDE = "#include <metalnb/softmax.metal>"  # has Share and LogShare
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of up to this many elements stays in cache for the second pass
-_MOST_EXPONENTIALS = 16384  # … if its exponentials must stay, too
+_MAX_EXPONENTIALS = 16384  # … if its exponentials must stay, too
 _COLUMNS = 8192  # from this many adjacent columns, a SIMD-group pays off
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
 _LAUNCHES = 512  # launches to keep
@@ -76,7 +76,7 @@ def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
         threads = threads_for_row(count, device)
         launch_grid = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
-        keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _MOST_EXPONENTIALS
+        keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _MAX_EXPONENTIALS
         name = "shared" if threads else "kept" if keeps_row else "rows"
         Launch(program[name].binary, *launch_grid, (packed,)).start(x, out)
         return out

@@ -11,7 +11,7 @@ from metalnb.engine.llvm.instructions import NAME, IRFunction, IRInstruction
 from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_types import IRType
 from metalnb.engine.llvm.llvm_writer import replace_function
-from metalnb.engine.vectorizer.vectorize import ENTRY
+from metalnb.engine.vectorizer.vectorize import THREAD_FUNCTION
 
 __all__ = ["KINDS", "Edit", "apply_edits", "entry", "merge_blocks", "prune"]
 
@@ -37,7 +37,7 @@ class Edit(NamedTuple):
 
 def entry(text: str) -> IRFunction:
     """Return the function of one thread."""
-    return read_module(text).functions[ENTRY]
+    return read_module(text).functions[THREAD_FUNCTION]
 
 
 # ---- Which edits there are.
@@ -230,7 +230,7 @@ def merge_blocks(text: str) -> str:
 def prune(text: str) -> str:
     """Return a text without the declarations, constants, attributes and metadata that its function does not need."""
     module = read_module(text)
-    function = module.functions[ENTRY]
+    function = module.functions[THREAD_FUNCTION]
     body = "\n".join(f"{inst.text}{inst.metadata}" for inst in function)
     needless = {line for name, line in (module.declarations | module.globals).items() if f"@{name}" not in body}
     needless |= {f"${name} = comdat any" for name, line in module.globals.items() if line in needless}
@@ -239,6 +239,6 @@ def prune(text: str) -> str:
     used = {word for line in module.declarations.values() if line not in needless for word in line.split()}
     needless |= {line for group, line in module.attributes.items() if group not in used}
     shorter = {line: line.partition(' "')[0] + " }" for line in module.attributes.values() if '"' in line}
-    shorter[function.head] = f"define void @{ENTRY}({', '.join(map(str, function.parameters))}) {{"
+    shorter[function.head] = f"define void @{THREAD_FUNCTION}({', '.join(map(str, function.parameters))}) {{"
     lines = (line for line in text.splitlines() if line and line not in needless and not line.startswith("; "))
     return "\n".join(shorter.get(line, line) for line in lines) + "\n"

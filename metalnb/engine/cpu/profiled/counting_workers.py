@@ -26,10 +26,10 @@ __all__ = ["CountedDispatch", "count_with_workers"]
 
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
 _SECONDS_TO_SHARE = 0.003  # seconds of remaining work that justify more workers
-_MOST_WORKERS = 8
+_MAX_WORKERS = 8
 _GOLDEN = 0.6180339887498949  # any number of its multiples, modulo 1, are spread evenly
 _ROW, _ROWS = 32, 128  # up to _ROW adjacent threadgroups run one after another, if there are at least _ROWS such rows
-_MOST_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
+_MAX_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
 
 _lock = threading.Lock()
 _patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker; empty between dispatches
@@ -70,7 +70,7 @@ def count_with_workers(
     KernelFault
         If there is no memory for the values that SIMD-groups keep across a barrier.
     """
-    most = 1 if build.code.in_order or sys.platform == "win32" else min(_MOST_WORKERS, toolchain.cores())
+    most = 1 if build.code.in_order or sys.platform == "win32" else min(_MAX_WORKERS, toolchain.cores())
     pieces = ThreadgroupQueue(dispatch.groups, most, seconds, progress)
     helpers: list[_Helper] = []
 
@@ -177,7 +177,7 @@ def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
     patterns = _patterns.get(worker)
     if patterns is None or patterns.size < words:
         patterns = np.zeros(words, np.uint64)
-        if patterns.nbytes <= _MOST_KEPT:
+        if patterns.nbytes <= _MAX_KEPT:
             _patterns[worker] = patterns
     return patterns
 
