@@ -74,8 +74,8 @@ def read_tables_of_three(text: str) -> dict[str, bytes]:
     }
 
 
-def _holds_three(kind: IRType, layout: MemoryLayout) -> bool:
-    kind = layout.resolve(kind)
-    if kind.kind == "vector":
-        return kind.count == 3
-    return any(_holds_three(field, layout) for field in kind.fields)
+def _holds_three(ir_type: IRType, layout: MemoryLayout) -> bool:
+    ir_type = layout.resolve(ir_type)
+    if ir_type.kind == "vector":
+        return ir_type.count == 3
+    return any(_holds_three(field, layout) for field in ir_type.fields)

@@ -123,10 +123,10 @@ def _comparison(inst: IRInstruction, rest: str) -> None:
     inst.word, _, rest = rest.partition(" ")
     flags, rest = _read_flags(rest)  # LLVM writes samesign before the predicate
     inst.flags += flags
-    kind, rest = split_type(rest)
+    ir_type, rest = split_type(rest)
     left, right = split_list(rest)
-    inst.operands = [Operand(kind, left), Operand(kind, right)]
-    inst.type = type_of(f"<{kind.count} x i1>") if kind.kind == "vector" else _BIT
+    inst.operands = [Operand(ir_type, left), Operand(ir_type, right)]
+    inst.type = type_of(f"<{ir_type.count} x i1>") if ir_type.kind == "vector" else _BIT
 
 
 def _cast(inst: IRInstruction, rest: str) -> None:
@@ -197,13 +197,13 @@ def _vector_operation(inst: IRInstruction, rest: str) -> None:
 
 def extracted_type(inst: IRInstruction, types: Mapping[str, IRType]) -> IRType:
     """Return the result type of an ``extractvalue``; ``void`` if `types` does not have its struct."""
-    kind = inst.operands[0].type
+    ir_type = inst.operands[0].type
     for index in inst.indices:
-        kind = types.get(kind.text, kind)
-        if kind.kind == "named":
+        ir_type = types.get(ir_type.text, ir_type)
+        if ir_type.kind == "named":
             return _VOID
-        kind = kind.element if kind.kind == "array" else kind.fields[index]
-    return kind
+        ir_type = ir_type.element if ir_type.kind == "array" else ir_type.fields[index]
+    return ir_type
 
 
 def _extractvalue(inst: IRInstruction, rest: str) -> None:

@@ -47,16 +47,16 @@ _ZEROS = {"integer": "0", "float": "0.0", "pointer": "null"}
 _EFFECTS = frozenset({"store", "atomicrmw", "cmpxchg", "fence"})
 
 
-def _zero(kind: IRType) -> str:
-    if kind.text in {"half", "bfloat"}:
-        return "0xH0000" if kind.text == "half" else "0xR0000"
-    return "false" if kind.text == "i1" else _ZEROS.get(kind.kind, "zeroinitializer")
+def _zero(ir_type: IRType) -> str:
+    if ir_type.text in {"half", "bfloat"}:
+        return "0xH0000" if ir_type.text == "half" else "0xR0000"
+    return "false" if ir_type.text == "i1" else _ZEROS.get(ir_type.kind, "zeroinitializer")
 
 
-def _one(kind: IRType) -> str:
+def _one(ir_type: IRType) -> str:
     """Return 1, or 0 for a type without it."""
     ones = {"half": "0xH3C00", "bfloat": "0xR3F80", "float": "1.0", "double": "1.0", "i1": "true"}
-    return ones.get(kind.text, "1" if kind.kind == "integer" else _zero(kind))
+    return ones.get(ir_type.text, "1" if ir_type.kind == "integer" else _zero(ir_type))
 
 
 def _has_effect(inst: IRInstruction) -> bool:

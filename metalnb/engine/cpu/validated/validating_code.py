@@ -139,8 +139,8 @@ def _calls_after(
     yield from _operation_call(Operand(inst.type, inst.result), operands, number, inst.debug_suffix, names)
 
 
-def _is_float(kind: IRType) -> bool:
-    return kind.kind in {"float", "vector"} and kind.element.text in _FLOATS
+def _is_float(ir_type: IRType) -> bool:
+    return ir_type.kind in {"float", "vector"} and ir_type.element.text in _FLOATS
 
 
 def _source_name(name: str) -> str:

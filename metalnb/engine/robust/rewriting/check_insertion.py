@@ -248,5 +248,5 @@ class _Checks:
         return condition.address if condition.place is None else self._conditions.write_offset(condition.place)
 
 
-def _zero(kind: IRType) -> str:
-    return _ZERO.get(kind.kind, "zeroinitializer")
+def _zero(ir_type: IRType) -> str:
+    return _ZERO.get(ir_type.kind, "zeroinitializer")

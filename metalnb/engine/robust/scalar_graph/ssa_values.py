@@ -58,11 +58,11 @@ class ScalarGraph(Operands):
         """Return the components of an instruction's value."""
         return self._components[inst.result]
 
-    def _register(self, name: str, kind: IRType, scalars: list[Scalar]) -> None:
+    def _register(self, name: str, ir_type: IRType, scalars: list[Scalar]) -> None:
         self._components[name] = scalars
         if len(scalars) == 1:
             scalars[0].name = scalars[0].name or name
-            if kind.kind == "pointer":
+            if ir_type.kind == "pointer":
                 self.pointers.setdefault(scalars[0], name)
 
     def _cases(self, inst: IRInstruction) -> list[tuple[Scalar, str]]:

@@ -91,8 +91,8 @@ def _flags(args: RuleArguments) -> int:
     return flags
 
 
-def _is_number(kind: IRType) -> bool:
-    return kind.kind in {"integer", "pointer"}
+def _is_number(ir_type: IRType) -> bool:
+    return ir_type.kind in {"integer", "pointer"}
 
 
 def _sum(args: RuleArguments) -> LaneShape:

@@ -60,11 +60,11 @@ def write_lane_loop(
 class _Column:
     """A vector in memory, whose elements lanes can read and write. A bool takes a byte there."""
 
-    def __init__(self, body: FunctionBody, kind: IRType) -> None:
+    def __init__(self, body: FunctionBody, ir_type: IRType) -> None:
         self._emitter = body.emitter
         self._bits = f"i{body.width}"
-        self._bool = kind.bits == 1
-        self._kind = "i8" if self._bool else str(kind)
+        self._bool = ir_type.bits == 1
+        self._kind = "i8" if self._bool else str(ir_type)
         self._lanes = body.emitter.lanes(self._kind)
         self._slot = body.emitter.slot(self._lanes)
 
