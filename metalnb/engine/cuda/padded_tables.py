@@ -68,9 +68,9 @@ def read_tables_of_three(text: str) -> dict[str, bytes]:
     module = read_module(text, bodies=False)
     layout = module.layout
     return {
-        re.sub(r"[.@]", "_$_", name.strip('"')): constant_bytes(kind, value, layout)
-        for name, kind, value in read_constants(module)
-        if _holds_three(kind, layout)
+        re.sub(r"[.@]", "_$_", name.strip('"')): constant_bytes(ir_type, value, layout)
+        for name, ir_type, value in read_constants(module)
+        if _holds_three(ir_type, layout)
     }
 
 

@@ -22,9 +22,9 @@ def read_constants(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
         prefix, _, definition = line.removeprefix(f"@{name} = ").partition("constant ")
         if not definition or "global" in prefix.split() or '"' in prefix:
             continue
-        kind, rest = split_type(definition)
+        ir_type, rest = split_type(definition)
         if value := split_list(rest)[0] if rest else "":
-            yield name, kind, value
+            yield name, ir_type, value
 
 
 def constant_bytes(ir_type: IRType, value: str, layout: MemoryLayout) -> bytes:

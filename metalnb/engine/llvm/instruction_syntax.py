@@ -102,10 +102,10 @@ def _read_flags(rest: str) -> tuple[tuple[str, ...], str]:
 
 
 def _operand(text: str) -> Operand:
-    kind, rest = split_type(text)
+    ir_type, rest = split_type(text)
     if rest and (match := _PARAMETER_WORDS.match(rest)):
         rest = rest[match.end() :]
-    return Operand(kind, rest)
+    return Operand(ir_type, rest)
 
 
 def _binary(inst: IRInstruction, rest: str) -> None:

@@ -137,7 +137,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
         for i, inst in enumerate(block):
             if (label, i) in chosen and not chosen[label, i].text:
                 names[inst.result] = chosen[label, i].value
-    names = {name: _end_of(name, names, _zero(kind)) for name, kind in _types(function, names).items()}
+    names = {name: _end_of(name, names, _zero(ir_type)) for name, ir_type in _types(function, names).items()}
     for label, block in function.blocks.items():
         function.blocks[label] = []
         for i, inst in enumerate(block):

@@ -66,10 +66,10 @@ class ScalarGraph(Operands):
                 self.pointers.setdefault(scalars[0], name)
 
     def _cases(self, inst: IRInstruction) -> list[tuple[Scalar, str]]:
-        kind = inst.operands[0].type
+        ir_type = inst.operands[0].type
         selector = self.of(inst.operands[0])
         return [
-            (Scalar("icmp", BIT, (selector, self.constant(kind, case)), inst), target)
+            (Scalar("icmp", BIT, (selector, self.constant(ir_type, case)), inst), target)
             for case, target in zip(inst.cases, inst.targets[1:], strict=True)
         ]
 

@@ -112,10 +112,10 @@ def _write_vectors(body: FunctionBody, inst: IRInstruction) -> list[str]:
 
 
 def _binary(body: FunctionBody, inst: IRInstruction) -> None:
-    kind = inst.type.element
+    ir_type = inst.type.element
     columns = [body.parts(o.text, o.type) for o in inst.operands]
     if inst.opcode in INTEGER_DIVISIONS:
-        body.define(inst, [write_division(body, inst, str(kind), a, b) for a, b in zip(*columns, strict=True)])
+        body.define(inst, [write_division(body, inst, str(ir_type), a, b) for a, b in zip(*columns, strict=True)])
         return
     if inst.opcode == "fdiv" and (results := write_division_by_roots(body, inst, columns[0])) is not None:
         body.define(inst, results)
@@ -123,7 +123,7 @@ def _binary(body: FunctionBody, inst: IRInstruction) -> None:
     if inst.opcode == "sub" and (results := write_difference(body, inst)) is not None:
         body.define(inst, results)
         return
-    lanes, op = body.emitter.lanes(kind), body.emitter.op
+    lanes, op = body.emitter.lanes(ir_type), body.emitter.op
     body.define(inst, [op(f"{inst.opcode} {inst.flag_prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
 
 
