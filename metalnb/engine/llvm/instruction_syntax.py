@@ -26,7 +26,7 @@ _FLAGS = frozenset({
 _RESULT = r'(?:(%(?:"[^"]*"|[-\w.$]+)) = )?(?:(?:tail|musttail|notail) )?'
 _START = re.compile(rf"\s*{_RESULT}(\w+)\s*")
 _METADATA = re.compile(r"(?:, ![\w.]+ ![\w(){}]+)+$")
-_PLACE = re.compile(r", (!dbg ![0-9]+)")
+_DEBUG_LOCATION = re.compile(r", (!dbg ![0-9]+)")
 _PARAMETER_WORDS = re.compile(
     r"(?:(?:noundef|nonnull|signext|zeroext|readonly|writeonly|readnone|noalias|nocapture|returned|immarg|nofree|inreg"
     r"|dead_on_return|dead_on_unwind|noext|captures\([^)]*\)|dereferenceable(?:_or_null)?\(\d+\)|align \d+|writable"
@@ -69,18 +69,19 @@ def read_instruction(line: str) -> IRInstruction:
 
 
 def _read_line(line: str) -> IRInstruction:
-    metadata = place = ""
+    metadata = debug_location = ""
     if "!" in line and (tail := _METADATA.search(line)):
         metadata, line = tail[0], line[: tail.start()]
-        if match := _PLACE.search(metadata):
-            place = match[1]
+        if match := _DEBUG_LOCATION.search(metadata):
+            debug_location = match[1]
     start = _START.match(line)
     if start is None:
         message = f"no instruction: {line}"
         raise UnsupportedIR(message)
     opcode = start[2]
     rest = line[start.end() :]
-    inst = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata, place=place)
+    inst = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata)
+    inst.debug_location = debug_location
     reader = _READERS.get(opcode)
     if reader is None:
         message = f"an unknown instruction: {opcode}"

@@ -134,7 +134,7 @@ def vectorize(
         emitter.do("ret void")
     text = _assemble(module, body, form, coroutine=coroutine)
     live = live_bits(analysis, masks=target.has_masks)
-    return VectorizedKernel(text, packed, total, tuple(inst.place for inst in body.gathers), live)
+    return VectorizedKernel(text, packed, total, tuple(inst.debug_location for inst in body.gathers), live)
 
 
 def _row_shapes(function: IRFunction, form: SimdForm) -> dict[str, LaneShape]:

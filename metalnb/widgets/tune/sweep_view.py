@@ -115,17 +115,17 @@ def _heat(sweep: Sweep, *, live: bool) -> str:
 
 
 def _table(sweep: Sweep, trials: Sequence[Trial], engine: str, numbers: Mapping[int, int]) -> str:
-    corner, by_place = _places(trials)
-    rows, columns = ([*dict.fromkeys(names)] for names in zip(*by_place, strict=True))
+    corner, by_cell = _cells(trials)
+    rows, columns = ([*dict.fromkeys(names)] for names in zip(*by_cell, strict=True))
     if corner == _PLANE:
         rows, columns = sorted(rows, key=int), sorted(columns, key=int)
     if len(columns) > _ACROSS and len(columns) > len(rows):
-        rows, columns, by_place = columns, rows, {(c, r): t for (r, c), t in by_place.items()}
+        rows, columns, by_cell = columns, rows, {(c, r): t for (r, c), t in by_cell.items()}
         corner = "x \\ y" if corner == _PLANE else ""
     top = "".join(f"<th>{escape(c)}</th>" for c in columns)
     lines = []
     for row in rows:
-        cells = "".join(_cell(sweep, by_place.get((row, c)), numbers) for c in columns)
+        cells = "".join(_cell(sweep, by_cell.get((row, c)), numbers) for c in columns)
         lines.append(f"<tr><th>{escape(row)}</th>{cells}</tr>")
     head = f"<thead><tr><th>{escape(corner)}</th>{top}</tr></thead>"
     name = f'<div class="metalnb-soft">on {escape(engine)}</div>' if engine else ""
@@ -139,7 +139,7 @@ def _is_plane(trials: Sequence[Trial]) -> bool:
     return len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials)
 
 
-def _places(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]:
+def _cells(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]:
     """Return the label of the table's corner, and each configuration by its row and column."""
     if _is_plane(trials):
         return _PLANE, {(str(t.threadgroup[1]), str(t.threadgroup[0])): t for t in trials}

@@ -100,8 +100,8 @@ def _insertelement(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
 
 def _shufflevector(graph: Operands, i: IRInstruction) -> list[Scalar]:
     elements = [*graph.components(i.operands[0]), *graph.components(i.operands[1])]
-    places = graph.components(i.operands[2])
-    return [elements[p.number] if p.is_constant else Scalar("unknown", i.type.element) for p in places]
+    indices = graph.components(i.operands[2])
+    return [elements[p.number] if p.is_constant else Scalar("unknown", i.type.element) for p in indices]
 
 
 def _extractvalue(graph: Operands, i: IRInstruction) -> list[Scalar] | None:

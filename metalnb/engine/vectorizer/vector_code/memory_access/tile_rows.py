@@ -25,13 +25,13 @@ class _Row(NamedTuple):
 
     Attributes
     ----------
-    lanes, places : tuple of int
+    lanes, positions : tuple of int
     start : int
         Constant offset from the base in bytes, to which the products are added.
     """
 
     lanes: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     start: int
 
 
@@ -99,8 +99,8 @@ class TileRows:
         for i in range(self.count):
             parts = []
             for row, vector in zip(self.rows, vectors, strict=True):
-                places = [place + i for place in row.places]
-                parts.append(_Part(row.lanes, emitter.shuffle(ir_type, vector, "poison", places, self.length)))
+                positions = [position + i for position in row.positions]
+                parts.append(_Part(row.lanes, emitter.shuffle(ir_type, vector, "poison", positions, self.length)))
             while len(parts) > 1:
                 parts = [_join(body, ir_type, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
             results.append(parts[0].vector)
@@ -109,7 +109,7 @@ class TileRows:
     @property
     def order(self) -> list[int] | None:
         """The lanes, ordered by their elements in the rows; None if lanes share an element."""
-        order = [lane for row in self.rows for _, lane in sorted(zip(row.places, row.lanes, strict=True))]
+        order = [lane for row in self.rows for _, lane in sorted(zip(row.positions, row.lanes, strict=True))]
         return order if len(order) * self.count == len(self.rows) * self.length else None
 
     def store(self, body: FunctionBody, ir_type: IRType, whole: str, alignment: int) -> None:
@@ -141,7 +141,7 @@ def find_tile_rows(body: FunctionBody, pointer: str, ir_type: IRType, size: int,
     if len(bases) != 1 or len(bases[0]) != 1 or set(total[bases[0]]) != {1}:
         return None
     rows = _find_rows(total, size, count, body.width)
-    kinds = {(len(row.lanes), max(row.places) + count) for row in rows}
+    kinds = {(len(row.lanes), max(row.positions) + count) for row in rows}
     if len(rows) > _MAX_ROWS or len(rows) & (len(rows) - 1) or len(kinds) != 1:
         return None
     ((lanes, length),) = kinds
@@ -164,8 +164,8 @@ def _find_rows(total: LaneSum, size: int, count: int, width: int) -> list[_Row]:
                 runs.append([lane])
         for run in runs:
             first = constants[run[0]]
-            places = tuple((constants[lane] - first) // size for lane in sorted(run))
-            rows.append(_Row(tuple(sorted(run)), places, first))
+            positions = tuple((constants[lane] - first) // size for lane in sorted(run))
+            rows.append(_Row(tuple(sorted(run)), positions, first))
     return sorted(rows)
 
 
