@@ -576,7 +576,7 @@ def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
     assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel got it"
     send_event(found, "reset")
     assert found.settings == {"center.x": 1, "center.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
-    with pytest.raises(mnb.ArgumentError, match=r"window is the names of three scalars.*got \('a', 'b', 'c'\).*height"):
+    with pytest.raises(mnb.ArgumentError, match=r"window must name three float scalars.*got \('a', 'b', 'c'\).*height"):
         mnb.explore(kernel, **launch, window=("a", "b", "c"))
 
 
