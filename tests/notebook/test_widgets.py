@@ -338,7 +338,7 @@ def shown_things(program: mnb.Program, board: Dashboard) -> Iterator[tuple[Live,
     timing = board.timings[-1]
     yield board, ["saxpy", "grid 16,384", "a = 2", "median of", "GB/s", "1 run, from", timing.clock]
     tuner = mnb.tune(program.saxpy, X, X.copy(), a=1.0, threadgroup=[8, 16, 2048], run=False).run()
-    yield tuner, ["saxpy", "3 of 3 configurations tried, 1 refused", "2048 threads; Metal allows 1024", "the unchanged kernel"]
+    yield tuner, ["saxpy", "3 of 3 configurations tried, 1 refused", "2048 threads; Metal allows 1024", "unchanged kernel"]
     yield mnb.explore(program.plane, X.reshape(4, 4), gain=1.5), ["plane", "gain = 1.5"]
 
 
