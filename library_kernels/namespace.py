@@ -32,7 +32,7 @@ _CONSTANTS = {
 }
 
 # Names that differ in PyTorch and NumPy, and features of theirs that Metal lacks.
-_MEANT = {
+_SUGGESTIONS = {
     "as_tensor": "mnb.asarray", "bmm": "mnb.matmul", "cat": "mnb.concat", "from_numpy": "mnb.asarray",
     "mm": "mnb.matmul", "manual_seed": "mnb.random.seed", "permute": "mnb.permute_dims", "tensor": "mnb.array",
     "unsqueeze": "mnb.expand_dims", "double": "mnb.float32", "float64": "mnb.float32: Metal has no float64",
@@ -43,8 +43,8 @@ def hint(name: str) -> str:
     """Return the suggestion for an unknown name, to append to a message; empty if there is none."""
     if name in {"nn", "functional"}:
         return ". The functions of torch.nn.functional are at the top level: mnb.relu, mnb.conv2d, mnb.cross_entropy"
-    if name in _MEANT:
-        return f". Use {_MEANT[name]}"
+    if name in _SUGGESTIONS:
+        return f". Use {_SUGGESTIONS[name]}"
     other = getattr(np, name, None)
     if not callable(other) or isinstance(other, type):
         return ""
@@ -77,18 +77,18 @@ def names() -> tuple[str, ...]:
 @functools.cache
 def _public_values() -> Mapping[str, Any]:
     ops = table.ops().values()
-    names_to_values: dict[str, Any] = {**_CONSTANTS, "__array_namespace_info__": Namespace}
-    names_to_values |= {name: np.dtype(name) for name in DTYPES if name != "bfloat16"}
-    names_to_values |= {alias: op for op in ops for alias in op.row.aliases}
-    names_to_values |= {op.name: op for op in ops}
-    return MappingProxyType(names_to_values)
+    values: dict[str, Any] = {**_CONSTANTS, "__array_namespace_info__": Namespace}
+    values |= {name: np.dtype(name) for name in DTYPES if name != "bfloat16"}
+    values |= {alias: op for op in ops for alias in op.row.aliases}
+    values |= {op.name: op for op in ops}
+    return MappingProxyType(values)
 
 
 class Namespace:
     """The namespace's capabilities (array API, "Inspection"), from `metalnb.__array_namespace_info__`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return the standard's optional features: boolean indexing, data-dependent shapes, the most axes."""
+        """Return the standard's options: boolean indexing, data-dependent shapes, the maximum number of axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": RANK}
 
     def default_device(self) -> str:

@@ -126,24 +126,24 @@ def _call_by_signature(
 ) -> Any:
     """Call an op with the arguments of NumPy's function, by its names, order and defaults."""
     parameters = op.__signature__.parameters
-    by_place: dict[int, Any] = {}
+    by_position: dict[int, Any] = {}
     by_name: dict[str, Any] = {}
     positional_count = sum(p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD} for p in parameters.values())
     if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
         positional_count = len(args)
-    for place, word, value, default in _numpy_arguments(numpy_function, args, options):
+    for position, word, value, default in _numpy_arguments(numpy_function, args, options):
         name = _PARAMETER_ALIASES.get(word, word)
         parameter = parameters.get(name)
         if parameter is not None and parameter.kind not in {parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL}:
             by_name[name] = value
-        elif place < positional_count:
+        elif position < positional_count:
             if value is not default:
-                by_place[place] = value
+                by_position[position] = value
         elif word == "kind":  # every sort is stable
             continue
         elif not _same(value, default):
             raise TypeError(f"{label}: metalnb.{op.name} has no {word!r} (got {value!r}); it is {op.__signature__}.")
-    return op(*(by_place[place] for place in sorted(by_place)), **by_name)
+    return op(*(by_position[position] for position in sorted(by_position)), **by_name)
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -2,9 +2,10 @@
 
 Input: a line, a cell's source and the user's namespace. Output: the result of the public function that a magic calls,
 and a cell's kernels in the namespace. ``cell`` and ``line`` are the two magics, ``timing_magics`` those that measure;
-``options`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks`` checks
-calls before they are made, ``card_answers`` answers the cards' buttons, ``completer`` and ``inspection`` answer Tab and
-Shift-Tab, and ``hooks`` installs them. A magic computes nothing. IPython is imported only when the extension is loaded.
+``option_values`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks``
+checks calls before they are made, ``card_answers`` answers the cards' buttons, ``completer`` and ``inspection`` answer
+Tab and Shift-Tab, and ``hooks`` installs them. A magic computes nothing. IPython is imported only when the
+extension is loaded.
 """
 
 from __future__ import annotations

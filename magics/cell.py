@@ -14,7 +14,7 @@ from ..msl.libclang.author_warnings import at_the_text
 from ..program import Program, compile
 from .call_checks import guard
 from .editor_lines import lines_above, move_below
-from .option_values import evaluate, parse_assignment, python_name, unquote
+from .option_values import evaluate_constants, parse_assignment, python_name, unquote
 from .session import Header, Session
 
 __all__ = ["CellMagics"]
@@ -89,7 +89,7 @@ class CellMagics(Magics):
         if options.header:
             result: Program | Header = self.session.keep_header(options.header, text, **common)
         else:
-            constants = evaluate(self.shell, options.constant)
+            constants = evaluate_constants(self.shell, options.constant)
             program = result = compile(
                 text, constants=constants, headers=self.session.headers,
                 checked=_DEFAULT["checked"] and not options.unchecked, **common,

@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-__all__ = ["evaluate", "parse_assignment", "python_name", "unquote"]
+__all__ = ["evaluate_constants", "parse_assignment", "python_name", "unquote"]
 
 _METAL_WORDS = {"true": True, "false": False}
 
@@ -37,7 +37,7 @@ def python_name(text: str) -> str:
     return unquote(text)
 
 
-def evaluate(shell: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+def evaluate_constants(shell: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Evaluate the values of assignments in the user's namespace.
 
     Raises

@@ -76,7 +76,7 @@ class Store:
         self._upkeep = Upkeep(root)
 
     @functools.cached_property
-    def is_open(self) -> bool:
+    def is_writable_by_others(self) -> bool:
         """Whether other users can write to the folder, so that nothing in it can be trusted; warns once."""
         try:
             status = self.root.stat()
@@ -96,7 +96,7 @@ class Store:
         OSError
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.is_open:
+        if self.is_writable_by_others:
             message = f"{self.root} is open to others"
             raise PermissionError(message)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ class Store:
 
     def get(self, key: str, kind: str) -> bytes | None:
         """Read an entry; return None if there is none or it is damaged."""
-        if self.is_open:
+        if self.is_writable_by_others:
             return None
         path = self.path(key, kind)
         try:

@@ -22,7 +22,7 @@ __all__ = ["arg_reduce"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MOST_STRETCHES = 32  # more stretches of a column are too many for one thread
+_MAX_STRETCHES = 32  # more stretches of a column are too many for one thread
 _UINT = np.dtype(np.uint64)
 
 
@@ -81,7 +81,7 @@ def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], en
 
     second = None
     if plan.kernel in {"columns", "down"}:
-        lanes = device.waits and plan.parts > _MOST_STRETCHES * plan.outputs
+        lanes = device.waits and plan.parts > _MAX_STRETCHES * plan.outputs
         shape = grid_of_groups(plan.outputs, device) if lanes else grid_of_threads(plan.outputs)
         second = launch("merge_lanes" if lanes else "merge", plan.merge, *shape)
     elif plan.parts:

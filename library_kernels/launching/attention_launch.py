@@ -60,7 +60,7 @@ def attend(
     for launch, arguments, parts in steps:
         if parts:
             memory["p"] = empty((parts,), _FLOAT, q.engine)
-        launch.start_on(tuple([memory[place] for place in arguments]))
+        launch.start_on(tuple([memory[index] for index in arguments]))
     return out
 
 

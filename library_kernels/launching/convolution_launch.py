@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
 _WINDOW = struct.Struct("<10I2i2I")  # as in tile_loads.h
-_MOST_BYTES = 1 << 26  # lay out at most this many bytes of images at once
+_MAX_BYTES = 1 << 26  # lay out at most this many bytes of images at once
 
 
 class _Part(NamedTuple):
@@ -176,7 +176,7 @@ def _parts(
         return None
     image_layout = plan.image_layout
     batch, image, result = x[0], math.prod(x[1:]), weight[0] * plan.size
-    step = batch if image_layout is None else min(batch, max(1, _MOST_BYTES // (4 * image_layout.elements)))
+    step = batch if image_layout is None else min(batch, max(1, _MAX_BYTES // (4 * image_layout.elements)))
     parts = []
     for first in range(0, batch, step):
         count = min(step, batch - first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,15 +26,29 @@ from .reduction_launch import Monoid, reduce, tag
 __all__ = ["normalize_groups", "normalize_rows", "start_softmax"]
 
 _FLOAT = np.dtype(np.float32)
-_SHARES = "#include <metalnb/softmax.metal>"  # has Share and LogShare
+_SHARE_INCLUDE = "#include <metalnb/softmax.metal>"  # has Share and LogShare
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of up to this many elements stays in cache for the second pass
-_MOST_EXPONENTIALS = 16384  # … if its exponentials must stay, too
+_MAX_EXPONENTIALS = 16384  # … if its exponentials must stay, too
 _COLUMNS = 8192  # from this many adjacent columns, a SIMD-group pays off
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
 _LAUNCHES = 512  # launches to keep
 _ENOUGH_ROWS = 64  # from this many SIMD-groups, each takes an entire row, however long
+
+
+class _Rows(NamedTuple):
+    """The rows of a normalization, as the record ``Norm`` of ``norm.metal`` describes them."""
+
+    offset: int
+    number: int
+    length: int
+    has_weight: bool
+    has_bias: bool
+    eps: float
+
+    def packed(self) -> np.ndarray[Any, Any]:
+        return record(_NORM.pack(self.offset, self.length, self.length, self.has_weight, self.has_bias, self.eps))
 
 
 def _floats(caller: str, x: Any) -> Array:
@@ -61,10 +75,10 @@ def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
     if width == 1 and (count <= _CACHED or outer >= _ENOUGH_ROWS):
         packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
         threads = threads_for_row(count, device)
-        form = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
-        keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _MOST_EXPONENTIALS
+        launch_grid = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
+        keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _MAX_EXPONENTIALS
         name = "shared" if threads else "kept" if keeps_row else "rows"
-        Launch(program[name].binary, *form, (packed,)).start(x, out)
+        Launch(program[name].binary, *launch_grid, (packed,)).start(x, out)
         return out
     if width == 1:
         kernel, stretches = "stretch", split_rows(count, outer, LANES, device)
@@ -72,7 +86,7 @@ def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
         kernel, stretches = "columns", split(count, max(1, _COLUMNS // width), -(-device.simd_groups // outer))
     element = tag(x.dtype)
     largest = reduce(x, (axis_index,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
-    share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)
+    share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARE_INCLUDE)
     shares = reduce(x, (axis_index,), share, _FLOAT, about=largest)
     packed = record(_SOFTMAX.pack(
         offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
@@ -111,23 +125,18 @@ def normalize_rows(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps
     if 0 in x.shape:
         return out
     extra = [x if p is None else _from_first(convert(p, x.dtype)) for p in factors]
-    has_factors = [p is not None for p in factors]
-    settings = (x.offset // x.itemsize, x.size // count, count, *has_factors, float(eps))
-    _along_rows(kernel, tag(x.dtype), x.device, *settings).start(x, *extra, out)
+    rows = _Rows(x.offset // x.itemsize, x.size // count, count, weight is not None, bias is not None, float(eps))
+    _along_rows(kernel, tag(x.dtype), x.device, rows).start(x, *extra, out)
     return out
 
 
 @functools.lru_cache(_LAUNCHES)
-def _along_rows(  # noqa: PLR0913, PLR0917  (everything that distinguishes launches)
-    kernel: str, element: str, engine: str, offset: int, rows: int, count: int, has_scale: bool, has_shift: bool,
-    eps: float,
-) -> Launch:  # fmt: skip
+def _along_rows(kernel: str, element: str, engine: str, rows: _Rows) -> Launch:
     device = device_of(named(engine).caps)
-    threads = threads_for_row(count, device)
-    form = grid_of_rows(rows, threads) if threads else grid_of_groups(rows, device)
+    threads = threads_for_row(rows.length, device)
+    launch_grid = grid_of_rows(rows.number, threads) if threads else grid_of_groups(rows.number, device)
     binary = _norm_program(element, engine)[f"{kernel}_shared" if threads else kernel].binary
-    packed = record(_NORM.pack(offset, count, count, has_scale, has_shift, eps))
-    return Launch(binary, *form, (packed,)).bind_records(named(engine))
+    return Launch(binary, *launch_grid, (rows.packed(),)).bind_records(named(engine))
 
 
 def normalize_groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
@@ -146,21 +155,19 @@ def normalize_groups(x: Array, groups: int, weight: Array | None, bias: Array | 
     out = empty(x.shape, x.dtype, x.engine)
     channels = (x.shape[1] // groups, math.prod(x.shape[2:]), groups)
     factors = [no_value(x.device) if p is None else _from_first(p) for p in (weight, bias)]
-    settings = (x.offset // x.itemsize, x.shape[0] * groups, channels, weight is not None, bias is not None, float(eps))
-    _along_groups(tag(x.dtype), x.device, *settings).start(x, *factors, out)
+    rows = _Rows(
+        x.offset // x.itemsize, x.shape[0] * groups, channels[0] * channels[1], weight is not None, bias is not None,
+        float(eps),
+    )  # fmt: skip
+    _along_groups(tag(x.dtype), x.device, rows, channels).start(x, *factors, out)
     return out
 
 
 @functools.lru_cache(_LAUNCHES)
-def _along_groups(
-    element: str, engine: str, offset: int, rows: int, channels: tuple[int, int, int], has_scale: bool, has_shift: bool,
-    eps: float,
-) -> Launch:  # fmt: skip
-    count = channels[0] * channels[1]
-    packed = record(_NORM.pack(offset, count, count, has_scale, has_shift, eps))
-    form = grid_of_groups(rows, device_of(named(engine).caps))
+def _along_groups(element: str, engine: str, rows: _Rows, channels: tuple[int, int, int]) -> Launch:
+    launch_grid = grid_of_groups(rows.number, device_of(named(engine).caps))
     binary = _norm_program(element, engine)["group_norm"].binary
-    return Launch(binary, *form, (packed, np.array(channels, np.uint32))).bind_records(named(engine))
+    return Launch(binary, *launch_grid, (rows.packed(), np.array(channels, np.uint32))).bind_records(named(engine))
 
 
 def _from_first(x: Array) -> Array:

@@ -157,15 +157,16 @@ def compile_plan(plan: ProductPlan, engine: Engine) -> CompiledProduct:
     steps = []
     for step in plan.steps:
         binary = _program(step, engine)[step.kernel].binary
-        steps.append((Launch(binary, step.grid, step.threadgroup, step.records).bind_records(engine), step.places))
+        launch = Launch(binary, step.grid, step.threadgroup, step.records).bind_records(engine)
+        steps.append((launch, step.buffer_indices))
     return CompiledProduct(tuple(steps), plan.scratch)
 
 
 def start_product(compiled_plan: CompiledProduct, a: Array, b: Array, out: Array) -> None:
     """Start a compiled plan's dispatches."""
     memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in compiled_plan.scratch)]
-    for launch, places in compiled_plan.steps:
-        launch.start_on(tuple([memory[place] for place in places]))
+    for launch, buffer_indices in compiled_plan.steps:
+        launch.start_on(tuple([memory[index] for index in buffer_indices]))
 
 
 def _program(step: ProductStep, engine: Engine) -> Program:

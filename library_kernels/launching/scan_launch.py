@@ -23,7 +23,7 @@ __all__ = ["start_scan"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MOST_TOTALS = 256  # more totals of a column are too many for one thread
+_MAX_TOTALS = 256  # more totals of a column are too many for one thread
 
 
 def start_scan(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
@@ -84,7 +84,7 @@ def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str,
     reduce = totals_scan = None
     if plan.totals is not None:
         reduce = launch(f"totals_{plan.kernel}", plan.totals, plan.grid, plan.threadgroup)
-        if device.waits and (width == 1 or plan.parts > _MOST_TOTALS):
+        if device.waits and (width == 1 or plan.parts > _MAX_TOTALS):
             totals_scan = launch("totals_shared", plan.record, *grid_of_rows(plan.scans, threads_of_totals(plan.parts)))
         else:
             totals_scan = launch("totals", plan.record, *grid_of_threads(plan.scans))

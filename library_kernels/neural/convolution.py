@@ -28,7 +28,7 @@ __all__ = ["conv1d", "conv2d", "pad_edges", "tuple_of", "windows"]
 
 Shape = tuple[int, ...]
 
-_MOST_BYTES = 1 << 28  # lay out at most this many bytes of windows at once
+_MAX_BYTES = 1 << 28  # lay out at most this many bytes of windows at once
 
 
 class _Convolution(Op):
@@ -160,7 +160,7 @@ def _multiply_windows(x: Array, weight: Array, window: Windows, groups: int) -> 
         return fill_with(out, 0)
     if math.prod(window.size) == 1 and places == x.shape[2:]:
         return matmul(rows, groups_of_x.reshape((batch, groups, channels, columns_axes))).reshape(out.shape)  # type: ignore[no-any-return]
-    step = max(1, _MOST_BYTES // max(groups * terms * columns_axes * x.itemsize, 1))
+    step = max(1, _MAX_BYTES // max(groups * terms * columns_axes * x.itemsize, 1))
     for first in range(0, batch, step):
         part = view[first : first + step]
         columns = contiguous_copy(part).reshape((part.shape[0], groups, terms, columns_axes))

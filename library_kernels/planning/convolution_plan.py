@@ -24,7 +24,7 @@ _CHANNELS = struct.Struct("<4q16I")
 _DEPTHWISE = struct.Struct("<3Q4I2i8I")
 _HELD_ELEMENTS = 56  # a thread holds at most this many elements of the image
 _ROWS_PER_THREAD = (4, 2, 1)  # positions of a column that a thread computes from them
-_SMALL_WINDOW, _FEWEST_ROWS = 16, 4  # laying out pays off for larger windows; going through rows does not for fewer
+_SMALL_WINDOW, _MIN_ROWS = 16, 4  # laying out pays off for larger windows; going through rows does not for fewer
 _SUMS_PER_WASTED = 8  # wider panels may waste at most one in this many sums
 _ELEMENTS_PER_GROUP = 4096  # one SIMD-group lays out this many, or sums this many in one channel
 _LARGE_BLOCK, _SMALL_BLOCK = 12, 8  # outputs per SIMD-group
@@ -211,7 +211,7 @@ class ChannelsPlan(NamedTuple):
 def plan_channels(x: Shape, weight: Shape, window: Windows, groups: int) -> ChannelsPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None if another kernel suits it better."""
     (rows, columns), outputs = window.places(x[1:]), weight[0]
-    if weight[1] != 1 or math.prod(window.size) > _SMALL_WINDOW or columns < LANES // 2 or rows < _FEWEST_ROWS:
+    if weight[1] != 1 or math.prod(window.size) > _SMALL_WINDOW or columns < LANES // 2 or rows < _MIN_ROWS:
         return None
     rows_per_group = max(1, min(rows, _ELEMENTS_PER_GROUP // columns))
     (top, _), (padding_left, _) = window.padding

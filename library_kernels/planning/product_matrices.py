@@ -42,7 +42,7 @@ class Matrices(NamedTuple):
 
     Attributes
     ----------
-    place : int
+    buffer_index : int
     rows, columns : int
     row, column : int
         The strides from one row, and from one column, to the next.
@@ -56,7 +56,7 @@ class Matrices(NamedTuple):
         Whether the memory is aligned for vectors of four.
     """
 
-    place: int
+    buffer_index: int
     rows: int
     columns: int
     row: int
@@ -89,7 +89,7 @@ def _as_rows(a: Strided) -> Strided | None:
     return Strided((count, a.shape[-1]), (a.strides[axes[-1]] if axes else 0, a.strides[-1]), a.offset)
 
 
-def matrices_of(place: int, x: Strided, batch: Shape) -> Matrices:
+def matrices_of(buffer_index: int, x: Strided, batch: Shape) -> Matrices:
     """Return the matrices in the last two axes of an array, for a batch of products."""
     lead = x.shape[:-2]
     rows, columns = x.shape[-2:]
@@ -98,7 +98,7 @@ def matrices_of(place: int, x: Strided, batch: Shape) -> Matrices:
     order = np.arange(len(starts)).reshape(lead)
     if lead != batch:
         order = np.broadcast_to(order, batch)
-    return Matrices(place, rows, columns, row, column, starts, order.reshape(-1))
+    return Matrices(buffer_index, rows, columns, row, column, starts, order.reshape(-1))
 
 
 def element_starts(offset: int, strides: Sequence[int], shape: Sequence[int]) -> Starts:

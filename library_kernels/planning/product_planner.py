@@ -73,7 +73,7 @@ class ProductStep(NamedTuple):
     Attributes
     ----------
     kernel : str
-    places : tuple of int
+    buffer_indices : tuple of int
         The memory of its first buffers: 0 and 1 the factors, 2 the product, 3 and up scratch.
     records : tuple of numpy.ndarray
         The buffers after them.
@@ -83,7 +83,7 @@ class ProductStep(NamedTuple):
     """
 
     kernel: str
-    places: tuple[int, ...]
+    buffer_indices: tuple[int, ...]
     records: tuple[Host, ...]
     grid: Grid
     threadgroup: Grid
@@ -198,8 +198,8 @@ class ProductPlanner:
             suffix = f"{self.kind}_parts" if self.kind in _WIDENED else self.kind
         if self.wide:
             suffix = "float" if splits > 1 else f"float_{self.kind}"
-        places = (a.place, b.place, parts)
-        self._add(f"{name}_{suffix}", places, (pair_starts(a, b), packed, *more), grid, threads, load_kinds)
+        buffer_indices = (a.buffer_index, b.buffer_index, parts)
+        self._add(f"{name}_{suffix}", buffer_indices, (pair_starts(a, b), packed, *more), grid, threads, load_kinds)
         if splits > 1:
             count = np.array([splits], np.uint32)
             self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))
@@ -233,22 +233,22 @@ class ProductPlanner:
     def _pack_panels(self, b: Matrices, name: str) -> Matrices:
         """Copy matrices into panels of 32 columns."""
         count, panels, panel = len(b.starts), -(-b.columns // LANES), b.rows * LANES
-        place = self._scratch(count * panels * panel * self.size)
+        buffer_index = self._scratch(count * panels * panel * self.size)
         packed = record(_PACKING.pack(b.rows, b.columns, b.row, b.column))
         rows, abreast = 64, 1
         if b.column == 1 or b.columns == 1:
             name, rows, abreast = f"{name}_rows", 32, 8
         grid = (-(-panels // abreast) * LANES, -(-b.rows // rows), count)
-        self._add(name, (b.place, place), (b.starts, packed), grid, LANES)
+        self._add(name, (b.buffer_index, buffer_index), (b.starts, packed), grid, LANES)
         starts = np.arange(count, dtype=np.int64) * (panels * panel)
-        return b._replace(place=place, row=LANES, column=1, starts=starts, panel=panel)
+        return b._replace(buffer_index=buffer_index, row=LANES, column=1, starts=starts, panel=panel)
 
     def _scratch(self, nbytes: int) -> int:
         self.scratch.append(nbytes)
         return C + len(self.scratch)
 
     def _add(
-        self, kernel: str, places: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int,
+        self, kernel: str, buffer_indices: tuple[int, ...], records: tuple[Host, ...], grid: Grid, threads: int,
         load_kinds: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), load_kinds))
+        self.steps.append(ProductStep(kernel, buffer_indices, records, grid, (threads, 1, 1), load_kinds))

@@ -29,9 +29,9 @@ Axes = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
 _FILE = ("reduce.metal",)
-_SPREADS = ("reduce.metal", "spread.metal")
-_TOLD = struct.Struct("<Q4If4x")  # as in spread.metal
-_THREADS = 256  # threads in a threadgroup of spread.metal
+_VARIANCE_FILES = ("reduce.metal", "variance.metal")
+_CHUNKED_ROWS = struct.Struct("<Q4If4x")  # ChunkedRows in variance.metal
+_THREADS = 256  # threads in a threadgroup of variance.metal
 _ELEMENTS_PER_THREAD = (4, 16)  # elements per thread
 _CHUNK = 12  # bytes of a chunk's record
 _SPREAD = {"float32": 10.0, "float16": 0.6, "bfloat16": 0.52}
@@ -96,7 +96,7 @@ def _reads_once(x: Array, axes: Axes, count: int) -> bool:
 
 
 def _reduce_chunks(x: Array, axes: Axes, functor: str, count: int, divisor: float, *, keepdims: bool) -> Array:
-    """Reduce rows by ``spread.metal``."""
+    """Reduce rows by ``variance.metal``."""
     lead = x.shape[: x.ndim - len(axes)]
     first, last, parts = _launches(functor, x.dtype, math.prod(lead), count, float(divisor), x.offset, x.device)
     out = empty((*lead, *(1,) * len(axes)) if keepdims else lead, x.dtype, x.engine)
@@ -116,10 +116,11 @@ def _launches(
     chunk = values_held * _THREADS
     chunks = -(-count // chunk)
     template, root = tag(dtype), str(functor == "Deviation").lower()
-    chunks_template = f"spread_chunks<{template}, {root}, {values_held}>"
-    templates = {"chunks": chunks_template, "rows": f"spread_rows<{template}, {root}>"}
-    program, engine = compile_templates("spread.metal", templates, device), named(device)
-    settings = record(_TOLD.pack(offset // dtype.itemsize, count, chunk, count - (chunks - 1) * chunk, chunks, divisor))
+    chunks_template = f"variance_chunks<{template}, {root}, {values_held}>"
+    templates = {"chunks": chunks_template, "rows": f"variance_rows<{template}, {root}>"}
+    program, engine = compile_templates("variance.metal", templates, device), named(device)
+    rest = count - (chunks - 1) * chunk
+    settings = record(_CHUNKED_ROWS.pack(offset // dtype.itemsize, count, chunk, rest, chunks, divisor))
     threads = (_THREADS, 1, 1)
     first = Launch(
         program["chunks"].binary, (rows * chunks * _THREADS, 1, 1), threads, (settings,),
@@ -130,7 +131,7 @@ def _launches(
     return first, last, rows * chunks
 
 
-@op("reduction", reference=np.var, dtypes=ALL, kernels=_SPREADS, numpy=(np.var,), tolerance=_SPREAD,
+@op("reduction", reference=np.var, dtypes=ALL, kernels=_VARIANCE_FILES, numpy=(np.var,), tolerance=_SPREAD,
     size=_error_scale, flops=3)  # fmt: skip
 def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Variance: the mean square of the distance from the mean.
@@ -153,7 +154,7 @@ def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: boo
     return _squared_distances("var", "Variance", x, axis, correction, keepdims=keepdims)
 
 
-@op("reduction", reference=np.std, dtypes=ALL, kernels=_SPREADS, numpy=(np.std,), tolerance=_SPREAD,
+@op("reduction", reference=np.std, dtypes=ALL, kernels=_VARIANCE_FILES, numpy=(np.std,), tolerance=_SPREAD,
     size=size_of_largest, flops=3)  # fmt: skip
 def std(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation: the square root of `var`, with the same parameters."""

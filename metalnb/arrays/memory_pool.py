@@ -24,7 +24,7 @@ __all__ = [
 
 _NEVER: Any = object()  # in place of the dispatch after which a window was filled
 _SMALLEST_BLOCK = 256
-_MOST_FREE_BYTES = 1 << 30  # keep at most this many bytes of free blocks for later arrays
+_MAX_FREE_BYTES = 1 << 30  # keep at most this many bytes of free blocks for later arrays
 
 
 class MemoryInfo(NamedTuple):
@@ -232,7 +232,7 @@ class Pool:
             ticket = _FormerUse(ticket)
         with self._lock:
             in_use = self.used = self.used - size
-            if self._allocated - in_use > _MOST_FREE_BYTES:
+            if self._allocated - in_use > _MAX_FREE_BYTES:
                 self._allocated -= size
             else:
                 self._free[size].append((block.memory, block.host, ticket, block.bound))

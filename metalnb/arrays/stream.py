@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clear_cache", "start", "synchronize"]
 
-_MOST_IN_FLIGHT = 64  # most dispatches in flight: the memory that they use cannot be freed before they are done
+_MAX_IN_FLIGHT = 64  # most dispatches in flight: the memory that they use cannot be freed before they are done
 
 _under_way: defaultdict[str, deque[Ticket]] = defaultdict(deque)
 _lock = threading.Lock()  # so that a block has the ticket of the last dispatch started
@@ -61,7 +61,7 @@ def start(
                 queue[-1] = ticket  # waiting for it also waits for that one
             else:
                 queue.append(ticket)
-                oldest = queue.popleft() if len(queue) > _MOST_IN_FLIGHT else None
+                oldest = queue.popleft() if len(queue) > _MAX_IN_FLIGHT else None
     if is_viewed:
         ticket.wait()
     elif oldest is not None and not getattr(oldest, "has_raised", False):

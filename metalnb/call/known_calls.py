@@ -44,10 +44,10 @@ class _KnownCall(NamedTuple):
 class _Number:
     """A numeric argument: its position, and the memory it was packed into when this object was last passed."""
 
-    __slots__ = ("_bind", "_last", "place")
+    __slots__ = ("_bind", "_last", "index")
 
-    def __init__(self, place: int, bind: Callable[[Any], Any]) -> None:
-        self.place = place
+    def __init__(self, index: int, bind: Callable[[Any], Any]) -> None:
+        self.index = index
         self._bind = bind
         self._last: tuple[Any, Any] = (None, None)
 
@@ -92,10 +92,10 @@ class KnownCalls:
             return None
         buffers, arrays = list(args), []
         for number in call.numbers:
-            buffers[number.place] = number.memory_of(buffers[number.place])
-        for place in call.residents:
-            arrays.append(args[place])
-            buffers[place] = args[place].__metal_memory__()
+            buffers[number.index] = number.memory_of(buffers[number.index])
+        for index in call.residents:
+            arrays.append(args[index])
+            buffers[index] = args[index].__metal_memory__()
         return buffers, call, arrays
 
     def keep(self, args: tuple[Any, ...], options: Mapping[str, Any], grid: Grid, threadgroup: Grid) -> None:
@@ -106,13 +106,13 @@ class KnownCalls:
         pairs = list(zip(slots, args, strict=True))
         threads = math.prod(grid)
         numbers, residents = [], []
-        for place, (slot, value) in enumerate(pairs):
+        for index, (slot, value) in enumerate(pairs):
             if type(value) in _NUMBERS:
-                numbers.append(_Number(place, slot.bind))
+                numbers.append(_Number(index, slot.bind))
             elif not slot.takes_array or value.size > threads * slot.components:
                 return  # packed as a value, or with a possible warning: see `grid_of_call`
             elif type(value) is not np.ndarray:
-                residents.append(place)
+                residents.append(index)
         if len(self._calls) >= _CALLS_KEPT:
             self._calls.clear()
         waits = len(numbers) + len(residents) < len(args)

@@ -20,7 +20,7 @@ __all__ = ["Card", "bundle", "cards_html", "cards_text", "folded"]
 
 _LINES = 500  # lines of the cell's source that its card repeats
 _THREADS = 1024  # the most threads that Metal allows in a threadgroup
-_MOST_CARDS = 4  # kernels of a program that get a card each; more are shown as a table
+_MAX_CARDS = 4  # kernels of a program that get a card each; more are shown as a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def bundle(cards: Sequence[Card], *, source: bool = True) -> dict[str, str]:
 
 def cards_text(cards: Sequence[Card]) -> str:
     """Return cards as text for a terminal."""
-    if len(cards) > _MOST_CARDS:
+    if len(cards) > _MAX_CARDS:
         return _table(cards).text()
     return "\n\n".join(map(_text, cards))
 
@@ -213,7 +213,7 @@ def cards_html(cards: Sequence[Card], *, source: bool = True) -> str:
     source : bool, optional
         False if the source is shown above them.
     """
-    body = _table_html(cards) if len(cards) > _MOST_CARDS else "".join(map(_html, cards))
+    body = _table_html(cards) if len(cards) > _MAX_CARDS else "".join(map(_html, cards))
     return framed(body + (folded(cards[0].source) if source else ""), BUTTONS) if cards else ""
 
 

@@ -11,7 +11,7 @@ __all__ = ["tiles"]
 
 _CELL = 0.17  # inches of an element
 _GAP = 1.6  # elements between two matrices
-_MOST_CELLS = 32
+_MAX_CELLS = 32
 
 
 def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0), step: int = 0) -> Picture:
@@ -47,9 +47,9 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     """
     rows, columns, depth = tile
     top, left_column, first = at[0] * rows, at[1] * columns, step * depth
-    if not 1 <= size <= _MOST_CELLS:
+    if not 1 <= size <= _MAX_CELLS:
         raise ArgumentError(
-            f"tiles: draws matrices of 1 to {_MOST_CELLS} rows; got {size}. Draw fewer: the pattern is the same."
+            f"tiles: draws matrices of 1 to {_MAX_CELLS} rows; got {size}. Draw fewer: the pattern is the same."
         )
     ends = (top + rows, left_column + columns, first + depth)
     if min(tile) < 1 or min(top, left_column, first) < 0 or max(ends) > size:

@@ -24,7 +24,7 @@ __all__ = ["Library", "PipelineFunction", "engine"]
 
 _MSL = (2, 3)  # metalcompute.swift, mc_sw_kern_open: languageVersion = .version2_3
 _SIMD = 32  # threadExecutionWidth of every Apple GPU
-_MOST_THREADS = 1024  # maxTotalThreadsPerThreadgroup of a kernel that requests no other
+_MAX_THREADS = 1024  # maxTotalThreadsPerThreadgroup of a kernel that requests no other
 
 
 def engine() -> Any:
@@ -140,7 +140,7 @@ class PipelineFunction:
             raise error_of(Code.CANNOT_CREATE_PIPELINE_STATE)
         self._check_defined()
         # metalcompute.swift, mc_sw_run_open: w = threadExecutionWidth, h = maxTotalThreadsPerThreadgroup / w
-        group = (signature.max_threads or _MOST_THREADS) // _SIMD * _SIMD
+        group = (signature.max_threads or _MAX_THREADS) // _SIMD * _SIMD
         groups = -(-count // group)
         arguments = []
         for param in signature.params:

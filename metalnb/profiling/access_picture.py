@@ -15,7 +15,7 @@ __all__ = ["access_caption", "draw_access"]
 _CELL, _LEFT, _TOP = 18, 76, 44  # pixels: a cell, the labels on the left, the lanes on top
 _WORD = 4
 _DARK = 2  # the first lanes, whose colors are dark
-_MOST_ROWS, _TALL_ROWS = 32, 10
+_MAX_ROWS, _TALL_ROWS = 32, 10
 
 
 def access_caption(access: AccessCost, banks: int) -> str:
@@ -49,7 +49,7 @@ def draw_access(access: AccessCost, banks: int = 32) -> str:
     columns = row_bytes // _WORD
     cells = _lanes_by_word(access, row_bytes)
     rows = sorted({row for row, _ in cells})
-    shown = rows[:_MOST_ROWS]
+    shown = rows[:_MAX_ROWS]
     cell_height = _CELL if len(shown) <= _TALL_ROWS else 9
     below = (30 if access.space == "threadgroup" else 8) + (16 if len(rows) > len(shown) else 0)
     height = _TOP + cell_height * len(shown) + below

@@ -15,9 +15,9 @@ from .time_bounds import busy_processors, time_bounds
 
 __all__ = ["ProfileFinding", "findings"]
 
-_MOST_FINDINGS = 3
+_MAX_FINDINGS = 3
 _SMALLEST_SHARE = 0.03  # fraction of all cycles: a lower cost is not reported
-_MOST_SPREAD = 1.5  # multiples of the fewest sectors that hold the bytes
+_MAX_SPREAD = 1.5  # multiples of the fewest sectors that hold the bytes
 _FEW_LANES = 24
 _LONG_WAIT = 0.15
 _MANY_READS = 8  # times that each byte is transferred
@@ -68,11 +68,11 @@ def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
         if finding.cycles > _SMALLEST_SHARE * total:
             best.setdefault((finding.line, finding.kind), finding)
     idle = tuple(_idle_findings(profile))
-    return *tuple(best.values())[: _MOST_FINDINGS - len(idle)], *idle
+    return *tuple(best.values())[: _MAX_FINDINGS - len(idle)], *idle
 
 
 def _access_findings(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]:
-    if access.sectors > _MOST_SPREAD * access.least_sectors:
+    if access.sectors > _MAX_SPREAD * access.least_sectors:
         yield _uncoalesced_finding(access, profile)
     elif access.space == "device" and access.kind != "atomic" and access.size < 4 and access.stride == access.size:
         yield _narrow_finding(access)
@@ -175,7 +175,7 @@ def _reread_findings(profile: Profile) -> Iterator[ProfileFinding]:
     for buffer in profile.buffers:
         reads = [a for a in profile.accesses if a.name == buffer.name and a.kind == "read" and a.space == "device"]
         traveled = sum(a.traveled for a in reads)
-        scattered = any(a.sectors > _MOST_SPREAD * a.least_sectors for a in reads)
+        scattered = any(a.sectors > _MAX_SPREAD * a.least_sectors for a in reads)
         if not reads or buffer.read <= _CACHE_BYTES or traveled < _MANY_READS * buffer.read or scattered:
             continue
         most = max(reads, key=lambda a: a.traveled)

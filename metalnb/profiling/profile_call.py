@@ -22,7 +22,7 @@ from .whole_vectors import merge_components
 
 __all__ = ["profile", "profile_dispatch"]
 
-_MOST_BANKS = 64
+_MAX_BANKS = 64
 
 
 def profile(
@@ -85,8 +85,8 @@ def profile(
 
 
 def _check(seconds: Any, banks: Any) -> None:
-    if not isinstance(banks, int) or not 1 <= banks <= _MOST_BANKS:
-        raise ArgumentError(f"profile: banks= must be an integer from 1 to {_MOST_BANKS}; got {banks!r}.")
+    if not isinstance(banks, int) or not 1 <= banks <= _MAX_BANKS:
+        raise ArgumentError(f"profile: banks= must be an integer from 1 to {_MAX_BANKS}; got {banks!r}.")
     if not isinstance(seconds, (int, float)) or not seconds > 0:
         raise ArgumentError(f"profile: seconds= must be a positive number; got {seconds!r}.")
 

@@ -28,8 +28,8 @@ _FOLDER = Path(__file__).parent
 _WORD = re.compile(r"\w+")
 _BREAKS = re.compile(r"(::|\()(?=[\w<&;])")  # where a long line may be broken
 _LINE_NUMBER = re.compile(r"^line (\d+)")
-_MOST_BEFORE = 8  # the most lines shown before the first with figures
-_MOST_SPREAD = 1.5
+_MAX_BEFORE = 8  # the most lines shown before the first with figures
+_MAX_SPREAD = 1.5
 _NO_LINE = "// not part of a line: values computed once, at the start of the kernel"
 _TITLES = {
     "cost": "an estimate of the cycles that a processor spends on the line, to sort by",
@@ -130,7 +130,7 @@ def _shown_lines(profile: Profile, source: list[str]) -> Iterator[int]:
     line_numbers = [n for n in numbers if 0 < n <= len(source)]
     if line_numbers:
         first = min(line_numbers)
-        while first > max(1, min(line_numbers) - _MOST_BEFORE) and source[first - 2].strip():
+        while first > max(1, min(line_numbers) - _MAX_BEFORE) and source[first - 2].strip():
             first -= 1
         yield from range(first, min(len(source), max(line_numbers) + 1) + 1)
     else:
@@ -198,7 +198,7 @@ def _name_span(text: str, access: AccessCost, cut: int) -> tuple[int, int] | Non
 
 
 def _is_costly(access: AccessCost) -> bool:
-    return bool(access.conflicts or access.contended or access.sectors > _MOST_SPREAD * access.least_sectors)
+    return bool(access.conflicts or access.contended or access.sectors > _MAX_SPREAD * access.least_sectors)
 
 
 def _access_details(access: AccessCost, number: int, banks: int) -> str:
@@ -218,7 +218,7 @@ def _figures(access: AccessCost) -> str:
         text = _format_mean(access.passes / runs, "pass", "es") + (f" for {access.least / runs:.3g}" if worse else "")
         parts.append(f"<b>{text}</b>" if worse else text)
     elif access.sectors:
-        worse = access.sectors > _MOST_SPREAD * access.least_sectors
+        worse = access.sectors > _MAX_SPREAD * access.least_sectors
         text = f"{_format_mean(access.sectors / runs, 'sector')} in {_format_mean(access.lines / runs, 'line')}"
         parts.append(f"<b>{text}</b>" if worse else text)
         parts.append(f"{nbytes(access.used // runs)} used")

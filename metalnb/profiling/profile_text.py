@@ -57,7 +57,7 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
     if any(line.branches for line in profile.lines):
         yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes take the same path"
-    yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate"
+    yield "registers", f"about {profile.registers} of 32 bits for each thread, an estimate"
     filled = "; ".join(_describe_occupancy(profile))
     if filled:
         yield "occupancy", filled

@@ -12,7 +12,7 @@ __all__ = ["describe_spread", "padding_for"]
 
 _ENOUGH_STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
 _TRANSFERS = 4  # transfers of a sector if a loop uses it piece by piece
-_MOST_PADDING = 32  # elements
+_MAX_PADDING = 32  # elements
 _SORT = "Sort the lookups, or stage the table through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
 _SWAP = "Swap the indices, or stage the tile through threadgroup memory"
@@ -77,7 +77,7 @@ def padding_for(access: AccessCost, profile: Profile) -> int:
         longer = row + padding * access.size
         return sum(access.runs * _extra_passes(access, row, longer, profile.banks) for access in array)
 
-    best = min((n for n in range(1, _MOST_PADDING + 1) if (row + n * access.size) % 4 == 0), key=conflicts)
+    best = min((n for n in range(1, _MAX_PADDING + 1) if (row + n * access.size) % 4 == 0), key=conflicts)
     return best if 2 * conflicts(best) <= conflicts(0) else 0
 
 

@@ -14,7 +14,7 @@ __all__ = ["images_of"]
 _LARGEST_WHOLE = 48  # arrays of up to this many rows and columns are drawn in full
 _AROUND = 2  # pixels around the accessed elements
 _SMALLEST_PART = 32  # a part has at least this many rows and columns, if the array has
-_MOST_NUMBERS = 1 << 14  # most numbers in a picture
+_MAX_NUMBERS = 1 << 14  # most numbers in a picture
 
 
 def images_of(
@@ -62,7 +62,7 @@ def _image(array: Any, bound: Any, size: int, accessed: Any) -> TraceImage | Non
         return None
     pixels = accessed * numbers_per_element // parts
     y, x = np.unravel_index(pixels[pixels < rows * columns], (rows, columns))
-    limit = int((_MOST_NUMBERS // parts) ** 0.5)
+    limit = int((_MAX_NUMBERS // parts) ** 0.5)
     first, steps, slices = [], [], []
     for indices, extent in ((y, rows), (x, columns)):
         start, end = _part(int(indices.min(initial=extent)), int(indices.max(initial=0)) + 1, extent)

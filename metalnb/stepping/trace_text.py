@@ -7,7 +7,7 @@ from .variable_values import value_text
 
 __all__ = ["trace_head", "trace_text"]
 
-_MOST_STEPS = 60  # steps
+_MAX_STEPS = 60  # steps
 
 
 def trace_text(trace: KernelTrace) -> str:
@@ -19,7 +19,7 @@ def trace_text(trace: KernelTrace) -> str:
     first = _first(trace)
     if first:
         lines.append(f"… after {first:,} steps")
-    for step in steps[first : first + _MOST_STEPS]:
+    for step in steps[first : first + _MAX_STEPS]:
         values = {f"{step.function}.{k}": value_text(v) for k, v in step.variables.items()}
         changed = [f"{k.partition('.')[2]} = {v}" for k, v in values.items() if latest.get(k) != v]
         latest |= values
@@ -30,8 +30,8 @@ def trace_text(trace: KernelTrace) -> str:
             lines.append(f"{'':8}{', '.join(changed)}")
         lines.append(f"{step.tick:4} {step.line:3}  {text}{mark}")
         lines += [f"{'':8}{line}" for line in _access_lines(trace, step)]
-    if len(steps) > first + _MOST_STEPS:
-        lines.append(f"… and {len(steps) - first - _MOST_STEPS:,} more steps")
+    if len(steps) > first + _MAX_STEPS:
+        lines.append(f"… and {len(steps) - first - _MAX_STEPS:,} more steps")
     return "\n".join(lines)
 
 
@@ -40,7 +40,7 @@ def _first(trace: KernelTrace) -> int:
     if trace.aim is None:
         return 0
     count = sum(step.tick <= trace.aim.tick for step in trace.threads[trace.thread])
-    return max(0, count - _MOST_STEPS)
+    return max(0, count - _MAX_STEPS)
 
 
 def trace_head(trace: KernelTrace) -> str:

@@ -43,10 +43,11 @@ class Probe:
     threadgroups: tuple[int, ...] = (256, 1024)
 
 
-def _memory(limit: str, arrays: int, scalar: str, vector_parameters: str) -> list[Probe]:
+def _memory(limit: str, arrays: int, scalar_parameters: str, vector_parameters: str) -> list[Probe]:
     """Return the two forms of a probe: one float per thread, and four."""
     return [
-        Probe(f"{limit} float", limit, f"{_HEAD}kernel void probe({scalar}, {_AT}) {{ {_BODY[limit]} }}\n", 4 * arrays),
+        Probe(f"{limit} float", limit, f"{_HEAD}kernel void probe({scalar_parameters}, {_AT}) {{ {_BODY[limit]} }}\n",
+              4 * arrays),
         Probe(f"{limit} float4", limit, f"{_HEAD}kernel void probe({vector_parameters}, {_AT}) {{ {_BODY[limit]} }}\n",
               16 * arrays, 4),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TextIO
 
 __all__ = ["progress"]
 
-_PATIENCE = 0.3  # seconds
+_DELAY = 0.3  # seconds
 
 
 @contextlib.contextmanager
@@ -22,7 +22,7 @@ def progress(label: str, patience: float | None = None) -> Iterator[Callable[[fl
     never written to a file or a pipe.
     """
     show = _writer(sys.stdout)
-    show_from, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
+    show_from, last = time.monotonic() + (_DELAY if patience is None else patience), -1
 
     def report(part: float) -> None:
         nonlocal last
@@ -41,11 +41,11 @@ def progress(label: str, patience: float | None = None) -> Iterator[Callable[[fl
 def _writer(out: TextIO) -> Callable[[str], None] | None:
     """Return a function that shows a text in place of the previous one; None if a line cannot be overwritten."""
     if hasattr(out, "set_parent"):  # ipykernel's stream
-        return _output_of_a_cell()
-    return _line_of_a_terminal(out) if out.isatty() else None
+        return _cell_output()
+    return _terminal_line(out) if out.isatty() else None
 
 
-def _line_of_a_terminal(out: TextIO) -> Callable[[str], None]:
+def _terminal_line(out: TextIO) -> Callable[[str], None]:
     width = 0
 
     def show(text: str) -> None:
@@ -57,7 +57,7 @@ def _line_of_a_terminal(out: TextIO) -> Callable[[str], None]:
     return show
 
 
-def _output_of_a_cell() -> Callable[[str], None]:
+def _cell_output() -> Callable[[str], None]:
     """Return a function that shows a text as a separate output; without a text, the output has no data.
 
     Jupyter cannot remove an output. One with no data takes no space; an empty text or an empty line of HTML would.

@@ -28,7 +28,7 @@ __all__ = [
 BATCH = 0.010  # seconds per batch: a thousand times the cost of a launch
 TOTAL = 0.25  # seconds for all batches
 PATIENCE = 1.0  # a measurement shows its progress after this many seconds
-_FEWEST_BATCHES, _MOST_BATCHES = 5, 50  # batches
+_MIN_BATCHES, _MAX_BATCHES = 5, 50  # batches
 _LONGEST = 1000  # most dispatches in a batch
 _SURE = 20 * BATCH  # no other program keeps the processor for so long at a time
 _FLUSHED = 1 << 28  # write at most this many bytes to fill the caches
@@ -157,7 +157,7 @@ def batches(job: Job) -> Samples:
     """Warm up, find the size of a batch, and time batches."""
     with restoring(job), progress("measuring", PATIENCE) as report:
         count, duration = count_for(job, report)
-        count_of_batches = min(_MOST_BATCHES, max(_FEWEST_BATCHES, round(TOTAL / duration)))
+        count_of_batches = min(_MAX_BATCHES, max(_MIN_BATCHES, round(TOTAL / duration)))
         seconds = []
         for n in range(count_of_batches):
             report(n / count_of_batches)

@@ -136,13 +136,13 @@ def _bottleneck_text(timing: Timing) -> str:
     return result.sentence if result.bound != "unknown" else ""
 
 
-_FEWEST_TIMES = 20  # fewest times for a histogram
+_MIN_TIMES = 20  # fewest times for a histogram
 _DRAWN = 60  # most times in a line
 
 
 def distribution(timing: Timing) -> str:
     """Render the distribution of a timing's times; nothing if there are too few."""
-    if len(timing.seconds) < _FEWEST_TIMES:
+    if len(timing.seconds) < _MIN_TIMES:
         return ""
     low, high, _ = bins(timing.seconds)
     ends = f"fastest {seconds(low)}", f"99 % below {seconds(high)}"

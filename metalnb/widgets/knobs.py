@@ -15,7 +15,7 @@ from .bound_call import BoundArgument, BoundCall
 
 __all__ = ["Knob", "apply_settings", "free_knobs", "knobs", "lengths", "set_ranges"]
 
-_MOST_KNOBS = 16  # at most this many components of a value get a knob
+_MAX_KNOBS = 16  # at most this many components of a value get a knob
 _LARGEST_EXACT = 2**53  # sliders have JavaScript's numbers, exact up to here
 _SLIDER_STEPS = 10_000
 _SMALLEST_LENGTH = 8  # a whole number of at least this that equals the length of an array is assumed to be that length
@@ -73,7 +73,7 @@ def knobs(call: BoundCall) -> list[Knob]:
 
 
 def lengths(call: BoundCall) -> set[int]:
-    """Return the lengths of all axes and the sizes of all arrays: a whole number that equals one is not free."""
+    """Return all axes' lengths and all arrays' sizes; a whole number that equals one of them is not free."""
     sizes = set()
     for part in call.parts:
         if part.is_array:
@@ -138,7 +138,7 @@ def _leaves(part: BoundArgument) -> Iterator[tuple[str, np.dtype[Any], int, Any]
     else:
         width = (layout.shape or (1,))[-1] if part.inner else 0
         places = list(_components(part.value.dtype, part.inner, name, 0, width))
-    for label, dtype, offset in places[:_MOST_KNOBS]:
+    for label, dtype, offset in places[:_MAX_KNOBS]:
         number = np.frombuffer(memory, dtype, 1, offset)[0]
         if dtype.kind in "fiub" and math.isfinite(number):
             yield label, dtype, offset, float(str(number)) if dtype.kind == "f" else number.item()  # 0.1, not 0.1000…1

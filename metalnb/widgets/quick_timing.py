@@ -19,7 +19,7 @@ __all__ = ["Stopped", "quick"]
 
 _SECONDS = 0.08
 _BATCH = 0.004  # seconds of a batch, without a device clock
-_FEWEST_DISPATCHES, _MOST_DISPATCHES = 3, 400  # dispatches
+_MIN_DISPATCHES, _MAX_DISPATCHES = 3, 400  # dispatches
 
 
 class Stopped(Exception):
@@ -72,11 +72,11 @@ def _device(
     if duration < total:
         job.restore()
         duration = job.run(1)
-    count = max(_FEWEST_DISPATCHES, min(_MOST_DISPATCHES, round(total / max(duration, 1e-7))))
+    count = max(_MIN_DISPATCHES, min(_MAX_DISPATCHES, round(total / max(duration, 1e-7))))
     job.restore()
     d = job.dispatch
     engine: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
-    batch = count if count > _FEWEST_DISPATCHES else 1
+    batch = count if count > _MIN_DISPATCHES else 1
     seconds: list[float] = []
     while len(seconds) < count:
         if is_stopped():
@@ -90,10 +90,10 @@ def _wall(
 ) -> tuple[tuple[float, ...], int]:
     job.run(1)
     job.restore()
-    count = max(1, min(_MOST_DISPATCHES, round(_BATCH / max(job.run(1), 1e-7))))
+    count = max(1, min(_MAX_DISPATCHES, round(_BATCH / max(job.run(1), 1e-7))))
     seconds: list[float] = []
     end = time.perf_counter() + total
-    while len(seconds) < _FEWEST_DISPATCHES or time.perf_counter() < end:
+    while len(seconds) < _MIN_DISPATCHES or time.perf_counter() < end:
         if is_stopped():
             raise Stopped
         job.restore()

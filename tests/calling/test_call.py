@@ -585,7 +585,7 @@ def test_a_first_call_loads_none_of_the_slow_modules_that_few_calls_need() -> No
         "before, x = set(sys.modules), np.ones(5, np.float32)\n"
         "import metalnb as mnb\n"
         "y = mnb.compile(sys.stdin.read(), engine='cpu').saxpy(x, x, a=2.0)\n"
-        "slow = {'numpy.ma', 'importlib.metadata', 'difflib', 'metalnb.engine.cpu.places'}\n"
+        "slow = {'numpy.ma', 'importlib.metadata', 'difflib', 'metalnb.engine.cpu.call_sites'}\n"
         "print(y.tolist(), sorted(slow & set(sys.modules) - before))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, input=f"{SAXPY}// {uuid.uuid4()}", capture_output=True, text=True)

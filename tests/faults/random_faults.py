@@ -30,7 +30,7 @@ from metalnb.engine.cpu.cpu_checks import checked_dispatch
 from metalnb.engine.cuda.cuda_checks import gpu_dispatch
 
 TOGETHER = 4  # kernels per program
-EXPLAINED = {"cpu": checked_dispatch, "cuda": gpu_dispatch}
+FAULT_MODULES = {"cpu": checked_dispatch, "cuda": gpu_dispatch}
 MEMORY = {"t": 32 * 4}
 STALLED = 60.0  # seconds
 
@@ -79,7 +79,7 @@ def call(kernel: Any, count: int, seed: str, engine: str, text: str) -> int:
         given["s"] = given["s"].view(pair)[:, 0]
         k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
         fault = mnb.KernelFault("not explained")
-        silent = mock.patch.object(EXPLAINED[engine], "describe_fault", return_value=fault)
+        silent = mock.patch.object(FAULT_MODULES[engine], "describe_fault", return_value=fault)
         with silent if rng.random() < 0.9 else contextlib.nullcontext():
             try:
                 kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)
@@ -87,8 +87,8 @@ def call(kernel: Any, count: int, seed: str, engine: str, text: str) -> int:
                 faults += 1
         for name, (whole, before) in around.items():
             before[MARGIN : MARGIN + EXTENT] = whole[MARGIN : MARGIN + EXTENT]
-            beside = f"seed {seed}, k = {k}, {grid} by {group}: {name} was written beside:\n{text}"
-            assert whole.tobytes() == before.tobytes(), beside
+            message = f"seed {seed}, k = {k}, {grid} by {group}: {name} was written beside:\n{text}"
+            assert whole.tobytes() == before.tobytes(), message
     return faults
 
 
@@ -103,14 +103,12 @@ def run(
         If a kernel accessed memory outside its arguments; it has the kernel's number and source.
     """
     ran = calls = faults = 0
-    each, more = divmod(count, kernel_count)  # the first `more` kernels have one more
-    for number, text, kernel in kernels(kernel_count, seed, engine):
-        own = each + (number < more)
-        if not own:
-            break
+    least, remainder = divmod(count, kernel_count)
+    for number, text, kernel in kernels(min(count, kernel_count), seed, engine):
+        kernel_calls = least + (number < remainder)
         with watched(number, text):
-            faults += call(kernel, own, f"{seed} {number}", engine, text)
-        calls += own
+            faults += call(kernel, kernel_calls, f"{seed} {number}", engine, text)
+        calls += kernel_calls
         ran += 1
         if ran % 50 == 0:
             print(f"{ran:,} kernels, {calls:,} calls, {faults:,} faults", flush=True)

@@ -88,8 +88,8 @@ class Addresses(Interpreter):
 
     faults = passed = 0
 
-    def _constant(self, kind: IRType, text: str) -> Any:
-        return super()._constant(kind, "0" if text in {"undef", "poison"} and kind.kind == "integer" else text)
+    def _constant(self, ir_type: IRType, text: str) -> Any:
+        return super()._constant(ir_type, "0" if text in {"undef", "poison"} and ir_type.kind == "integer" else text)
 
     def _each(self, inst: IRInstruction, of: Callable[..., Any]) -> Any:
         def plain(value: Any) -> Any:

@@ -120,18 +120,18 @@ class Interpreter:
             return self.values[operand.text]
         return self._constant(operand.type, operand.text)
 
-    def _constant(self, kind: IRType, text: str) -> Any:
-        if kind.kind == "vector":
+    def _constant(self, ir_type: IRType, text: str) -> Any:
+        if ir_type.kind == "vector":
             if text.startswith("<"):
                 return [self._constant(*split_type(part)) for part in split_list(text[1:-1])]
             inside = split_type(text[7:-1])[1] if text.startswith("splat (") else text
-            return [self._constant(kind.element, inside)] * kind.count
-        if kind.kind == "integer":
+            return [self._constant(ir_type.element, inside)] * ir_type.count
+        if ir_type.kind == "integer":
             if text in {"undef", "poison"}:
-                return self.rng.getrandbits(kind.bits)
+                return self.rng.getrandbits(ir_type.bits)
             words = {"true": 1, "false": 0, "zeroinitializer": 0}
-            return words[text] if text in words else int(text) % (1 << kind.bits)
-        if kind.kind == "pointer":
+            return words[text] if text in words else int(text) % (1 << ir_type.bits)
+        if ir_type.kind == "pointer":
             return Pointer(text, 0)
         return None
 
@@ -142,10 +142,10 @@ class Interpreter:
         lists = [g if isinstance(g, list) else [g] * made.type.count for g in given]
         return [of(*each) for each in zip(*lists, strict=True)]
 
-    def _drawn(self, kind: IRType) -> Any:
-        if kind.kind == "vector":
-            return [self._drawn(kind.element) for _ in range(kind.count)]
-        return self.rng.getrandbits(kind.bits) if kind.kind == "integer" else None
+    def _drawn(self, ir_type: IRType) -> Any:
+        if ir_type.kind == "vector":
+            return [self._drawn(ir_type.element) for _ in range(ir_type.count)]
+        return self.rng.getrandbits(ir_type.bits) if ir_type.kind == "integer" else None
 
     def _made(self, i: IRInstruction) -> Any:  # noqa: PLR0911  (one per case)
         bits = i.type.element.bits
@@ -181,12 +181,12 @@ class Interpreter:
         return int(COMPARED[word.lstrip("us") if len(word) == 3 else word](a, b))
 
     def _cast(self, i: IRInstruction) -> Any:
-        given, kind = i.operands[0].type, i.type
-        if given.kind == "vector" and given.element.kind == kind.kind == "integer":
+        given, ir_type = i.operands[0].type, i.type
+        if given.kind == "vector" and given.element.kind == ir_type.kind == "integer":
             parts = self._value(i.operands[0])
             return sum(part << n * given.element.bits for n, part in enumerate(parts))
-        same = given.components == kind.components and given.element.kind == kind.element.kind
-        return self._value(i.operands[0]) if same else self._drawn(kind)
+        same = given.components == ir_type.components and given.element.kind == ir_type.element.kind
+        return self._value(i.operands[0]) if same else self._drawn(ir_type)
 
     def _elements(self, i: IRInstruction) -> Any:
         first = list(self._value(i.operands[0]))
@@ -214,27 +214,27 @@ class Interpreter:
 
     # ---- Memory.
 
-    def _parts(self, kind: IRType) -> Iterator[tuple[int, IRType]]:
-        size = -(-kind.element.bits // 8)
-        for n in range(kind.components):
-            yield n * size, kind.element
+    def _parts(self, ir_type: IRType) -> Iterator[tuple[int, IRType]]:
+        size = -(-ir_type.element.bits // 8)
+        for n in range(ir_type.components):
+            yield n * size, ir_type.element
 
-    def read(self, pointer: Pointer, kind: IRType) -> Any:
+    def read(self, pointer: Pointer, ir_type: IRType) -> Any:
         """Return the contents of memory."""
         if pointer.root == "given":
             return Pointer(str(pointer.at // 8), 0)
         memory, found = self.memory[pointer.root], []
-        for at, part in self._parts(kind):
+        for at, part in self._parts(ir_type):
             first, size = pointer.at + at, -(-part.bits // 8)
             inside = 0 <= first <= len(memory) - size
             number = int.from_bytes(memory[first : first + size], "little") if inside else 0
             found.append(number % (1 << part.bits) if part.kind == "integer" else None)
-        return found if kind.kind == "vector" else found[0]
+        return found if ir_type.kind == "vector" else found[0]
 
-    def write(self, pointer: Pointer, kind: IRType, value: Any) -> None:
+    def write(self, pointer: Pointer, ir_type: IRType, value: Any) -> None:
         """Write to memory."""
         memory, values = self.memory[pointer.root], value if isinstance(value, list) else [value]
-        for (at, part), one in zip(self._parts(kind), values, strict=True):
+        for (at, part), one in zip(self._parts(ir_type), values, strict=True):
             first, size = pointer.at + at, -(-part.bits // 8)
             if 0 <= first <= len(memory) - size:
                 number = one if isinstance(one, int) else self.rng.getrandbits(8 * size)

@@ -25,7 +25,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 import metalnb as mnb  # noqa: E402
 from fuzz.metal_text import cell, metal  # noqa: E402
 from fuzz.programs import generate  # noqa: E402
-from fuzz.reducing.edits import KINDS, Edit, edited, entry, pruned, straightened  # noqa: E402
+from fuzz.reducing.edits import KINDS, Edit, apply_edits, entry, merge_blocks, prune  # noqa: E402
 from fuzz.reducing.judge import DIED, Judge  # noqa: E402
 from fuzz.reducing.run_forms import Launch, in_vectors, object_of_thread, one_at_a_time, prepare, vector_code  # noqa: E402
 from fuzz.trial import arguments, launches  # noqa: E402
@@ -59,7 +59,7 @@ def reduced(text: str, fails: Fails) -> Iterator[str]:
         for kind in KINDS:
             for smaller in _by_halves(smallest, kind, still):
                 yield (smallest := smaller)
-        for shorter in (straightened, pruned):
+        for shorter in (merge_blocks, prune):
             if still(made := shorter(smallest)):
                 yield (smallest := made)
 
@@ -70,7 +70,7 @@ def _by_halves(text: str, kind: Callable[[IRFunction], list[Edit]], still: Fails
     while step:
         at = 0
         while chosen := kind(entry(text))[at : at + step]:
-            if still(made := edited(text, chosen)):
+            if still(made := apply_edits(text, chosen)):
                 yield (text := made)
             else:
                 at += step

@@ -20,7 +20,7 @@ from faults.planted_faults import EXTENT, FAULTS, HEAD, RIGHT, arguments
 from gpu.ptx_assembler import assembler
 
 import metalnb as mnb
-from metalnb.engine.clang.entry_point import ENTRY
+from metalnb.engine.clang.entry_point import ENTRY_POINT
 from metalnb.engine.cuda.cuda_checks.two_step_ptx import CheckedPtx, compile_checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, split_launches
 from metalnb.engine.robust.rewriting.check_insertion import CheckedModule, Checks
@@ -53,7 +53,7 @@ def chosen_of(kernel: CheckedPtx, given: list[Any]) -> CheckedModule:
 
 
 def entry_of(text: str) -> str:
-    return text[text.index(f".entry {ENTRY}(") :]
+    return text[text.index(f".entry {ENTRY_POINT}(") :]
 
 
 def assembled(text: str, folder: Path) -> str:

@@ -24,7 +24,7 @@ from oracle import laid
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.clang.entry_point import ENTRY
+from metalnb.engine.clang.entry_point import ENTRY_POINT
 from metalnb.engine.cuda.launch_record import LaunchRecord, split_launches
 from metalnb.engine.cuda.padded_tables import read_tables_of_three
 from metalnb.engine.cuda.ptx import compile_ptx, ignores_threadgroups, limit_registers
@@ -36,10 +36,10 @@ from metalnb.library_kernels.samples.by_op import samples_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPABILITIES = (75, 90, 120)
-MOST_REGISTERS = 160  # per thread; winograd in tests/kernels, which holds a tile in them, takes 138
+MAX_REGISTERS = 160  # per thread; winograd in tests/kernels, which holds a tile in them, takes 138
 ALL_REGISTERS = 255  # for kernels that keep a SIMD-group's 64 x 64 sums in them, or attention's
 FULL = ("matrix_tiles", "matrix_pipes", "attend_tiles", "attend_matrices")
-MOST_SHARED = 32768  # Metal's threadgroup memory
+MAX_SHARED = 32768  # Metal's threadgroup memory
 # Kernels that spill, and how many bytes they may: a sort of 2^28 takes 9.0 ms with 64 registers, so that four
 # threadgroups fit, and 10.6 ms with 80 registers and no spills (H200).
 SPILLS = {
@@ -146,8 +146,8 @@ def uses(units: list[Unit]) -> list[Use]:
 
 def hold(found: list[Use]) -> None:
     for use in found:
-        assert use.registers <= (ALL_REGISTERS if any(name in use.kernel for name in FULL) else MOST_REGISTERS), use
-        assert use.shared <= MOST_SHARED, use
+        assert use.registers <= (ALL_REGISTERS if any(name in use.kernel for name in FULL) else MAX_REGISTERS), use
+        assert use.shared <= MAX_SHARED, use
         assert use.spilled <= SPILLS.get(use.kernel, 0), use
 
 
@@ -213,9 +213,9 @@ def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[st
     macros = {"A_WAY": ways[0], "B_WAY": ways[1]}
     found = [(program_with_macros(
         "tiles.metal", ptx_engine.name, **macros,
-    )["tiles_float"].unit, 256, MOST_SHARED // 2 + 1024)]  # fmt: skip
+    )["tiles_float"].unit, 256, MAX_SHARED // 2 + 1024)]  # fmt: skip
     matrices = program_with_macros("matrix_tiles.metal", ptx_engine.name, **macros)
-    found += [(matrices[f"matrix_tiles_{kind}"].unit, 128, MOST_SHARED) for kind in ("half", "bfloat16_parts")]
+    found += [(matrices[f"matrix_tiles_{kind}"].unit, 128, MAX_SHARED) for kind in ("half", "bfloat16_parts")]
     for unit, threads, most in found:
         use = assembled(unit, 90)
         assert use.registers * threads <= 32768, use
@@ -250,7 +250,7 @@ def test_strips_are_copied_asynchronously_during_multiplication(ptx_engine: Any,
     use = assembled(unit, 90)
     assert use.registers * 128 <= 32768, use
     assert use.spilled == 0, use
-    assert use.shared <= MOST_SHARED, use
+    assert use.shared <= MAX_SHARED, use
 
 
 @pytest.mark.long  # Likewise
@@ -270,7 +270,7 @@ def test_attention_moves_nothing_between_its_products(
     assert "st.shared" not in text
     use = assembled(unit, 90)
     assert use.spilled == 0, use
-    assert use.shared <= MOST_SHARED, use
+    assert use.shared <= MAX_SHARED, use
     assert "cp.async" not in compile_ptx(unit, 75)
 
 
@@ -462,7 +462,7 @@ def ways_on(text: str, word: str) -> tuple[int, int]:
     """Return how many blocks contain an instruction, and how many of those lead to a block that contains it."""
     blocks: dict[str, list[str]] = {"start": []}
     name = "start"
-    for line in map(str.strip, text[text.index(f".entry {ENTRY}") :].splitlines()):
+    for line in map(str.strip, text[text.index(f".entry {ENTRY_POINT}") :].splitlines()):
         label = re.match(r"(\$L\w+):", line)
         if label or (blocks[name] and re.search(r"\bbra|^ret", blocks[name][-1])):
             name = label[1] if label else f"behind {name}"
@@ -536,7 +536,7 @@ def test_a_launchs_record_is_what_the_entry_point_takes() -> None:
     text = """kernel void k(device float* x, constant float& a, threadgroup float* t [[threadgroup(0)]]) {
         t[0] = a; x[0] = t[0]; }"""
     unit = unit_of(text)
-    listed = compile_ptx(unit, 90).split(f".entry {ENTRY}(")[1].split(")")[0]
+    listed = compile_ptx(unit, 90).split(f".entry {ENTRY_POINT}(")[1].split(")")[0]
     assert re.findall(r"\.(u64|u32|b8)", listed) == ["u64", "u64", "u32", "b8"]
     record = LaunchRecord(unit.signature)
     (one,) = split_launches((1, 1, 1), (1, 1, 1), full_size=False)

@@ -220,7 +220,7 @@ def test_nothing_else_is_offered() -> None:
 
 
 def test_after_the_first_an_answer_needs_no_new_parse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kept translation unit answers in some 50 ms, a new one in 300 ms."""
+    """The kept translation unit answers in about 50 ms, a new one in 300 ms."""
     at("    simd_s")
     made = []
     monkeypatch.setattr(module, "_unit", made.append)

@@ -105,7 +105,7 @@ def test_an_edit_keeps_lines_and_columns() -> None:
     assert [edited.line(n) for n in (0, 1, 2, 3, 4)] == ["", "ab", "cd ef gh", "ij", ""]
     # A position inside an edit maps to the edit's start; a position after it maps to the author's position.
     assert [edited.original_column(2, c) for c in (1, 6, 7, 8, 9, 10)] == [1, 1, 3, 6, 7, 8]
-    assert edited.place(9) == (2, 7)
+    assert edited.position(9) == (2, 7)
     assert edited.offset(2, 7) == 9
 
 

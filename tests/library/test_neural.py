@@ -41,12 +41,12 @@ def test_large_batches_are_convolved_in_parts(monkeypatch: pytest.MonkeyPatch, r
     x, w = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((5, 4, 9, 9), (6, 2, 3, 3)))
     whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
     convolution_launch._parts.cache_clear()
-    monkeypatch.setattr(convolution_launch, "_MOST_BYTES", 3000)  # two images
+    monkeypatch.setattr(convolution_launch, "_MAX_BYTES", 3000)  # two images
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
     convolution_launch._parts.cache_clear()
     monkeypatch.setattr(convolution, "convolve", lambda *_: None)  # as for images that are too large, and on GPUs
     whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
-    monkeypatch.setattr(convolution, "_MOST_BYTES", 4000)
+    monkeypatch.setattr(convolution, "_MAX_BYTES", 4000)
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
 
 

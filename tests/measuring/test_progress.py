@@ -14,7 +14,7 @@ def test_progress_line_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "_DELAY", -1.0)
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(progress.sys, "stdout", stream)
         with progress.progress("counting") as report:
@@ -30,7 +30,7 @@ def test_progress_display_of_a_cell_is_emptied(monkeypatch: pytest.MonkeyPatch) 
         def set_parent(self) -> None: ...
 
     shown: list[tuple[str, str | None, int]] = []
-    monkeypatch.setattr(progress, "_PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "_DELAY", -1.0)
     monkeypatch.setattr(progress.sys, "stdout", out := Cell())
     for kind in ("display", "update"):
         note = lambda _, data, raw, kind=kind: shown.append((kind, data.get("text/plain"), len(data)))  # noqa: E731

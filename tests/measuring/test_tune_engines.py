@@ -114,7 +114,7 @@ def test_one_engine_alone_is_not_named(program: mnb.Program, second_engine: str)
 def test_engines_to_try_can_be_chosen(program: mnb.Program, second_engine: str) -> None:
     tuner = mnb.tune(program.line, X, X.copy(), threadgroup=[64], engines=[second_engine], run=False).run()
     assert [t.engine for t in tuner.trials] == [second_engine]
-    assert tuner.baseline.engine == "cpu", "the kernel as it is"
+    assert tuner.baseline.engine == "cpu", "the unchanged kernel"
     with pytest.raises(ArgumentError, match=r"engines is a list of names.*got 'cpu'"):
         mnb.tune(program.line, X, X.copy(), engines="cpu")
     with pytest.raises(EngineUnavailable, match="unknown engine 'gpu'"):

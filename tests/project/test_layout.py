@@ -12,6 +12,9 @@ MODULES = modules(ROOT / "metalnb")
 PACKAGES = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")
 # metalcompute's own API has these names, and its double must have them too.
 FORCED = {"Device", "Function", "Kernel"}
+ENDING = r"\.(?:py|metal|h|c|js|css|md|toml|yml|ipynb)"
+NOT_MODULES = {"functional"}  # in package docstrings, a name of another library: torch.nn.functional
+OF_ANOTHER_PACKAGE = "metalcompute.__init__"  # its docstring names files of the package that it imitates
 LONGEST = 400  # lines of a file of the package; most have fewer than 300
 MOST = 15  # files of Python in a folder; MSL's headers, the library's Metal and the puzzles' solutions are data
 
@@ -67,6 +70,26 @@ def test_contributing_lists_every_package() -> None:
     listed = Path(ROOT, "CONTRIBUTING.md").read_text("utf-8").partition("## The layout")[2].partition("tests/")[0]
     packages = {name.split(".")[0] for name in PACKAGES} - {"__init__"}
     assert [name for name in sorted(packages) if f"{name}/" not in listed] == []
+
+
+def test_documents_and_docstrings_name_existing_files() -> None:
+    """Each file name exists, and each name of a module in a package's docstring."""
+    folders = (".github", "metalnb", "magics", "library_kernels", "docs", "benchmarks", "labextension", "tests")
+    files = [*ROOT.iterdir(), *(path for folder in folders for path in Path(ROOT, folder).rglob("*"))]
+    names, stems = {path.name for path in files}, {path.stem for path in files}
+    texts = {name: ast.get_docstring(tree(name)) or "" for name in PACKAGES if name != OF_ANOTHER_PACKAGE}
+    pages = {page: Path(ROOT, page).read_text("utf-8") for page in ("CONTRIBUTING.md", "docs/architecture.md")}
+    missing = [
+        (source, name)
+        for source, text in (texts | pages).items()
+        for name in re.findall(rf"(?<!…)\b[\w$-]+{ENDING}\b", text) if name not in names
+    ]  # fmt: skip
+    missing += [
+        (source, name)
+        for source, text in texts.items()
+        for name in re.findall(rf"``(?!\w+{ENDING}``)(?:\w+\.)*([a-z_]\w*)``", text) if name not in stems | NOT_MODULES
+    ]  # fmt: skip
+    assert missing == []
 
 
 def test_architecture_page_names_existing_files() -> None:

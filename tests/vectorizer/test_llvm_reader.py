@@ -55,7 +55,7 @@ define hidden void @f(ptr noundef readonly captures(none) %0, i32 noundef range(
     assert [p.text for p in function.parameters] == ["%0", "%1"]
     assert (first.element and first.element.text, len(first.operands)) == ('%"struct.S"', 4)
     assert (load.ordering, load.alignment, load.pointer.text) == ("monotonic", 4, "%3")
-    assert (call.word, call.place) == ("llvm.fmuladd.f32", "!dbg !9")
+    assert (call.word, call.debug_location) == ("llvm.fmuladd.f32", "!dbg !9")
     assert [o.text for o in call.operands] == ["1.0", "2.0", "-0.0"]
     assert (switch.cases, switch.targets) == (["0", "-3"], ["%6", "%7", "%6"])
     assert function.blocks["%7"][0].targets == ["%2", "%6"]

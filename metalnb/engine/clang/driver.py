@@ -231,7 +231,7 @@ def _precompile_headers(target: Target, flags: tuple[str, ...]) -> Path | None:
     store = cache.store()
     key = cache.digest(_headers(target.prelude.parent), compiler_version(), str(target.prelude), *flags)
     path = store.path(key, "headers", ".pch")
-    if store.is_open:
+    if store.is_writable_by_others:
         return None
     if store.has(path):
         return path

@@ -15,9 +15,9 @@ from metalnb.msl.text.scanned_cell import MAIN
 
 from ..unit import Unit, literal
 
-__all__ = ["ENTRY", "Head", "entry_source", "kernel_call", "source_with_entry"]
+__all__ = ["ENTRY_POINT", "Head", "entry_source", "kernel_call", "source_with_entry"]
 
-ENTRY = "metalnb_entry"
+ENTRY_POINT = "metalnb_entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def entry_source(unit: Unit, head: Head, cell: str = "") -> str:
     pointers = [form.format(i=i) for i, (_, form) in enumerate(forms)]
     lines = (*head.lines, f"{kernel_call(unit.signature, pointers=pointers)};")
     body = "".join(f"  {line}\n" for line in lines)
-    return source_with_entry(unit, f"{head.kernel} void {ENTRY}({', '.join(formals)}) {{\n{body}}}", cell)
+    return source_with_entry(unit, f"{head.kernel} void {ENTRY_POINT}({', '.join(formals)}) {{\n{body}}}", cell)
 
 
 def source_with_entry(unit: Unit, entry: str, cell: str = "") -> str:

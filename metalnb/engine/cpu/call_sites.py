@@ -42,20 +42,20 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
     if "metalnb_thread" not in image.symbols:
         return b""
     shift = image.symbols["metalnb_thread"] - object_code.symbols["metalnb_thread"]
-    places = sorted(offset + 4 + shift for offset, name in object_code.calls if name == "metalnb_converge")
-    if not places:
+    return_addresses = sorted(offset + 4 + shift for offset, name in object_code.calls if name == "metalnb_converge")
+    if not return_addresses:
         return b""
     if ".debug_line" in image.sections:
-        chains = DebugLines(file).chains([p - 1 for p in places])
+        chains = DebugLines(file).chains([p - 1 for p in return_addresses])
     else:  # on macOS, debug information stays in the object file
-        chains = DebugLines(code).chains([p - 1 - shift for p in places])
+        chains = DebugLines(code).chains([p - 1 - shift for p in return_addresses])
     keys = [tuple(_sort_key(line, ends) for line in reversed(chain)) for chain in chains]
     rank = {key: i + 1 for i, key in enumerate(sorted(set(keys)))}
-    ranks = np.zeros(places[-1] + 1, np.uint32)
-    ranks[places] = [rank[key] for key in keys]
+    ranks = np.zeros(return_addresses[-1] + 1, np.uint32)
+    ranks[return_addresses] = [rank[key] for key in keys]
     return ranks.tobytes()
 
 
 def _sort_key(line: Line, ends: Mapping[Place, Place]) -> Place:
-    place = line.line, line.column
-    return ends.get(place, place) if line.file == MAIN else place
+    position = line.line, line.column
+    return ends.get(position, position) if line.file == MAIN else position

@@ -66,7 +66,7 @@ class EndedTicket:
         """Return at once."""
 
 
-_MOST_THREADS = 1024
+_MAX_THREADS = 1024
 
 
 class CpuEngine(Observable, SharedMemory):
@@ -117,9 +117,9 @@ class CpuEngine(Observable, SharedMemory):
     ) -> EndedTicket | CheckedTicket:  # fmt: skip
         """Run a dispatch with the GIL released; if it may run long, on another thread, in order."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
-        if threads > _MOST_THREADS:
+        if threads > _MAX_THREADS:
             name = binary.unit.signature.name
-            message = f"{name}: a threadgroup of {threads} threads; engine 'cpu' has {_MOST_THREADS}"
+            message = f"{name}: a threadgroup of {threads} threads; engine 'cpu' has {_MAX_THREADS}"
             raise KernelFault(message)
         if isinstance(binary, VectorBinary):
             return self._start_lanes(binary, arguments, grid, threadgroup)

@@ -163,20 +163,20 @@ class DebugLines:
         self._starts = [start for start, _ in self._rows]
         self._inlined = list(self._calls(parts)) if ".debug_info" in parts else []
 
-    def chain(self, place: int) -> list[Line]:
+    def chain(self, address: int) -> list[Line]:
         """Return the lines of a position, innermost first."""
-        return self.chains([place])[0]
+        return self.chains([address])[0]
 
-    def chains(self, places: list[int]) -> list[list[Line]]:
+    def chains(self, addresses: list[int]) -> list[list[Line]]:
         """Return the lines of each of several ascending positions, innermost first."""
-        places = [place + self._base for place in places]
-        calls: list[list[tuple[int, Line]]] = [[] for depth in places]
+        addresses = [address + self._base for address in addresses]
+        calls: list[list[tuple[int, Line]]] = [[] for depth in addresses]
         for inlined in self._inlined:
-            for i in range(bisect_left(places, inlined.low), bisect_left(places, inlined.high)):
+            for i in range(bisect_left(addresses, inlined.low), bisect_left(addresses, inlined.high)):
                 calls[i].append((-inlined.depth, inlined.call))
         chains = []
-        for place, callers in zip(places, calls, strict=True):
-            at = bisect_right(self._starts, place) - 1
+        for address, callers in zip(addresses, calls, strict=True):
+            at = bisect_right(self._starts, address) - 1
             line = self._rows[at][1] if at >= 0 else None
             chains.append([*([line] if line else []), *(line for depth, line in sorted(callers, key=lambda c: c[0]))])
         return chains

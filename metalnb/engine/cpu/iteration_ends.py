@@ -59,11 +59,11 @@ def mark_iteration_ends(text: str) -> MarkedText:
     shifts = list(accumulate((len(edit.text) - (edit.end - edit.start) for edit in edits), initial=0))
     lines = [0, *(match.end() for match in re.finditer("\n", new))]
 
-    def place(offset: int) -> Place:
+    def position(offset: int) -> Place:
         line = bisect_right(lines, offset)
         return line, len(new[lines[line - 1] : offset].encode()) + 1
 
-    return MarkedText(new, {place(mark): place(end + shifts[bisect_left(starts, end)]) for mark, end in marks})
+    return MarkedText(new, {position(mark): position(end + shifts[bisect_left(starts, end)]) for mark, end in marks})
 
 
 class _Edit(NamedTuple):
@@ -100,8 +100,8 @@ def _edits(tree: Tree, collectives: set[str]) -> Iterator[_Edit]:
                 yield _Edit(start, start, " $iteration_end()" + ("," if semicolons[1] + 1 < closing else ""), last)
 
 
-def _replace_token(tree: Tree, place: int, new: str) -> _Edit:
-    token = tree.tokens[place]
+def _replace_token(tree: Tree, index: int, new: str) -> _Edit:
+    token = tree.tokens[index]
     return _Edit(token.start, token.end, new)
 
 

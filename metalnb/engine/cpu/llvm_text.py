@@ -28,22 +28,22 @@ def guard_divisions(text: str) -> str:
 
 def _guard_division(inst: IRInstruction, i: int) -> Iterator[str]:
     """Yield a division, preceded by instructions that select its divisor; their names end in the line number."""
-    kind, place = inst.type, inst.debug_suffix
+    ir_type, suffix = inst.type, inst.debug_suffix
     dividend, divisor = (operand.text for operand in inst.operands)
-    is_vector = kind.kind == "vector"
-    flag_type = f"<{kind.count} x i1>" if is_vector else "i1"
+    is_vector = ir_type.kind == "vector"
+    flag_type = f"<{ir_type.count} x i1>" if is_vector else "i1"
 
     def constant(value: int) -> str:
-        return f"splat ({kind.element} {value})" if is_vector else str(value)
+        return f"splat ({ir_type.element} {value})" if is_vector else str(value)
 
     traps, safe_divisor = f'%"$odd {i}"', f'%"$by {i}"'
-    yield f"  {traps} = icmp eq {kind} {divisor}, {constant(0)}{place}"
+    yield f"  {traps} = icmp eq {ir_type} {divisor}, {constant(0)}{suffix}"
     if inst.opcode in {"sdiv", "srem"}:
         zero, traps = traps, f'%"$any {i}"'
-        least = constant(-(1 << kind.element.bits - 1))
-        yield f'  %"$one {i}" = icmp eq {kind} {divisor}, {constant(-1)}{place}'
-        yield f'  %"$least {i}" = icmp eq {kind} {dividend}, {least}{place}'
-        yield f'  %"$both {i}" = and {flag_type} %"$one {i}", %"$least {i}"{place}'
-        yield f'  {traps} = or {flag_type} {zero}, %"$both {i}"{place}'
-    yield f"  {safe_divisor} = select {flag_type} {traps}, {kind} {constant(1)}, {kind} {divisor}{place}"
-    yield f"  {inst.result} = {inst.opcode} {kind} {dividend}, {safe_divisor}{inst.metadata}"
+        least = constant(-(1 << ir_type.element.bits - 1))
+        yield f'  %"$one {i}" = icmp eq {ir_type} {divisor}, {constant(-1)}{suffix}'
+        yield f'  %"$least {i}" = icmp eq {ir_type} {dividend}, {least}{suffix}'
+        yield f'  %"$both {i}" = and {flag_type} %"$one {i}", %"$least {i}"{suffix}'
+        yield f'  {traps} = or {flag_type} {zero}, %"$both {i}"{suffix}'
+    yield f"  {safe_divisor} = select {flag_type} {traps}, {ir_type} {constant(1)}, {ir_type} {divisor}{suffix}"
+    yield f"  {inst.result} = {inst.opcode} {ir_type} {dividend}, {safe_divisor}{inst.metadata}"

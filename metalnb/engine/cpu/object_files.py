@@ -102,8 +102,8 @@ def _coff(data: bytes) -> ObjectFile:
         overflows = number == 0xFFFF and bool(flags & _RELOCATION_OVERFLOW)
         end = _COFF_RELOCATION.unpack_from(data, at_relocations)[0] if overflows else number
         for k in range(int(overflows), end):
-            place, symbol, _ = _COFF_RELOCATION.unpack_from(data, at_relocations + k * _COFF_RELOCATION.size)
-            calls.append((place, symbols[symbol][0]))
+            address, symbol, _ = _COFF_RELOCATION.unpack_from(data, at_relocations + k * _COFF_RELOCATION.size)
+            calls.append((address, symbols[symbol][0]))
     return ObjectFile(sections, dict(symbols.values()), calls, base)
 
 
@@ -141,7 +141,7 @@ def _macho(data: bytes) -> ObjectFile:
     calls = []
     for start, first, relocation_count in relocations:
         for i in range(relocation_count):
-            place, word = struct.unpack_from("<iI", data, first + i * 8)
+            address, word = struct.unpack_from("<iI", data, first + i * 8)
             if word >> 27 & 1:  # the relocation refers to a symbol
-                calls.append((start + place, all_symbols[word & 0xFFFFFF][0]))
+                calls.append((start + address, all_symbols[word & 0xFFFFFF][0]))
     return ObjectFile(sections, symbols, calls)

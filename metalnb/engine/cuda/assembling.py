@@ -12,7 +12,7 @@ from metalnb.errors import CompileError
 
 from ..base import Binary
 from ..clang.driver import kernel_diagnostic
-from ..clang.entry_point import ENTRY
+from ..clang.entry_point import ENTRY_POINT
 from ..robust.rewriting.check_insertion import CheckedModule
 from ..unit import Unit
 from .cuda_checks.checked_binary import CheckedBinary
@@ -113,7 +113,7 @@ class Assembler:
         if status:
             reason = (api.cuGetErrorString(status)[1] or b"?").decode()
             raise CompileError([kernel_diagnostic(unit, f"the GPU's assembler rejected its PTX: {reason}")])
-        handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
+        handle = gpu.take(api.cuModuleGetFunction(module, ENTRY_POINT.encode()))
         max_threads = gpu.take(
             api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
         )

@@ -68,14 +68,14 @@ def read_tables_of_three(text: str) -> dict[str, bytes]:
     module = read_module(text, bodies=False)
     layout = module.layout
     return {
-        re.sub(r"[.@]", "_$_", name.strip('"')): constant_bytes(kind, value, layout)
-        for name, kind, value in read_constants(module)
-        if _holds_three(kind, layout)
+        re.sub(r"[.@]", "_$_", name.strip('"')): constant_bytes(ir_type, value, layout)
+        for name, ir_type, value in read_constants(module)
+        if _holds_three(ir_type, layout)
     }
 
 
-def _holds_three(kind: IRType, layout: MemoryLayout) -> bool:
-    kind = layout.resolve(kind)
-    if kind.kind == "vector":
-        return kind.count == 3
-    return any(_holds_three(field, layout) for field in kind.fields)
+def _holds_three(ir_type: IRType, layout: MemoryLayout) -> bool:
+    ir_type = layout.resolve(ir_type)
+    if ir_type.kind == "vector":
+        return ir_type.count == 3
+    return any(_holds_three(field, layout) for field in ir_type.fields)

@@ -13,7 +13,7 @@ from metalnb.errors import CompileError, EngineUnavailable
 
 from ..clang import driver
 from ..clang.driver import Target, kernel_diagnostic
-from ..clang.entry_point import ENTRY, Head, entry_source
+from ..clang.entry_point import ENTRY_POINT, Head, entry_source
 from ..clang.loop_exits import compile_with_back_paths
 from ..unit import Unit
 from .driver_api import INSTALL
@@ -175,7 +175,7 @@ def target(capability: int) -> Target:
     )  # fmt: skip
 
 
-_HEAD_END = re.compile(rf"(\.entry {ENTRY}\([^)]*\))")
+_HEAD_END = re.compile(rf"(\.entry {ENTRY_POINT}\([^)]*\))")
 
 
 def limit_registers(text: str, threads: int) -> str:

@@ -22,12 +22,12 @@ def read_constants(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
         prefix, _, definition = line.removeprefix(f"@{name} = ").partition("constant ")
         if not definition or "global" in prefix.split() or '"' in prefix:
             continue
-        kind, rest = split_type(definition)
+        ir_type, rest = split_type(definition)
         if value := split_list(rest)[0] if rest else "":
-            yield name, kind, value
+            yield name, ir_type, value
 
 
-def constant_bytes(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
+def constant_bytes(ir_type: IRType, value: str, layout: MemoryLayout) -> bytes:
     """Return the bytes of a value, including padding; undefined values are 0.
 
     Raises
@@ -35,37 +35,37 @@ def constant_bytes(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
     UnsupportedIR
         If the value holds anything but numbers: an address, an expression.
     """
-    kind = layout.resolve(kind)
-    if value in _ZERO and kind.kind != "pointer":
-        return bytes(layout.size(kind))
-    if not kind.is_aggregate and kind.kind != "vector":
-        return _scalar(kind, value, layout.size(kind))
+    ir_type = layout.resolve(ir_type)
+    if value in _ZERO and ir_type.kind != "pointer":
+        return bytes(layout.size(ir_type))
+    if not ir_type.is_aggregate and ir_type.kind != "vector":
+        return _scalar(ir_type, value, layout.size(ir_type))
     if value.startswith('c"'):
         return _BYTE.sub(lambda match: bytes([int(match[1], 16)]), value[2:-1].encode())
-    data = bytearray(layout.size(kind))
-    for i, part in enumerate(_parts(kind, value)):
-        offset, _ = layout.field(kind, i)
+    data = bytearray(layout.size(ir_type))
+    for i, part in enumerate(_parts(ir_type, value)):
+        offset, _ = layout.field(ir_type, i)
         field = constant_bytes(*split_type(part), layout)
         data[offset : offset + len(field)] = field
     return bytes(data)
 
 
-def _parts(kind: IRType, value: str) -> list[str]:
+def _parts(ir_type: IRType, value: str) -> list[str]:
     if value.startswith("splat ("):
-        return [value[7:-1]] * kind.count
-    if value[0] not in "[<{" or kind.element.bits == 1:  # a vector of i1 is packed
+        return [value[7:-1]] * ir_type.count
+    if value[0] not in "[<{" or ir_type.element.bits == 1:  # a vector of i1 is packed
         message = f"a constant {value!r}"
         raise UnsupportedIR(message)
-    return split_list(value[2:-2] if kind.packed else value[1:-1])
+    return split_list(value[2:-2] if ir_type.packed else value[1:-1])
 
 
-def _scalar(kind: IRType, value: str, size: int) -> bytes:
-    if kind.kind == "integer" and (value in {"true", "false"} or value.lstrip("-").isdigit()):
+def _scalar(ir_type: IRType, value: str, size: int) -> bytes:
+    if ir_type.kind == "integer" and (value in {"true", "false"} or value.lstrip("-").isdigit()):
         number = int(value) if value not in {"true", "false"} else value == "true"
         return (number % (1 << 8 * size)).to_bytes(size, "little")
-    form = _FORMATS.get(kind.text)
+    form = _FORMATS.get(ir_type.text)
     if form is None or (size == 2 and value[:3] not in {"0xH", "0xR"}):
-        message = f"a constant of type {kind.text!r}: {value}"
+        message = f"a constant of type {ir_type.text!r}: {value}"
         raise UnsupportedIR(message)
     if size == 2:
         return struct.pack(form, int(value[3:], 16))

@@ -39,17 +39,17 @@ class Frame(NamedTuple):
     site: str
 
 
-def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
+def frames_of(module: IRModule, debug_location: str) -> Iterator[Frame]:
     """Yield the locations of an instruction, from the innermost inlined function to the outermost.
 
     Parameters
     ----------
     module : IRModule
         Compiled with line tables.
-    place : str
+    debug_location : str
         The instruction's ``!dbg !7``.
     """
-    number = place.removeprefix("!dbg ")
+    number = debug_location.removeprefix("!dbg ")
     while text := module.metadata.get(number):
         line, column = (int(match[1]) if (match := pattern.search(text)) else 0 for pattern in _NUMBER.values())
         outer = _REFERENCE["inlinedAt"].search(text)
@@ -57,26 +57,26 @@ def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
         yield Frame(_file_of(module, text), line, column, number)
 
 
-def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourceLocation | None:
+def location_in(module: IRModule, debug_location: str, is_own: Callable[[str], bool]) -> SourceLocation | None:
     """Return an instruction's position in the author's files, or None.
 
     Parameters
     ----------
-    module, place
+    module, debug_location
         As for `frames_of`.
     is_own : callable
         Returns whether a file is the author's.
     """
-    frame = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
+    frame = next((frame for frame in frames_of(module, debug_location) if frame.line and is_own(frame.file)), None)
     return SourceLocation(frame.file, frame.line, frame.column or 1) if frame else None
 
 
-def line_in(module: IRModule, place: str, file: str) -> int:
+def line_in(module: IRModule, debug_location: str, file: str) -> int:
     """Return an instruction's line in a file; 0 if it has none.
 
     See `location_in`. Among inlined functions, the innermost one in this file counts.
     """
-    location = location_in(module, place, lambda name: name == file)
+    location = location_in(module, debug_location, lambda name: name == file)
     return location.line if location else 0
 
 

@@ -26,7 +26,7 @@ _FLAGS = frozenset({
 _RESULT = r'(?:(%(?:"[^"]*"|[-\w.$]+)) = )?(?:(?:tail|musttail|notail) )?'
 _START = re.compile(rf"\s*{_RESULT}(\w+)\s*")
 _METADATA = re.compile(r"(?:, ![\w.]+ ![\w(){}]+)+$")
-_PLACE = re.compile(r", (!dbg ![0-9]+)")
+_DEBUG_LOCATION = re.compile(r", (!dbg ![0-9]+)")
 _PARAMETER_WORDS = re.compile(
     r"(?:(?:noundef|nonnull|signext|zeroext|readonly|writeonly|readnone|noalias|nocapture|returned|immarg|nofree|inreg"
     r"|dead_on_return|dead_on_unwind|noext|captures\([^)]*\)|dereferenceable(?:_or_null)?\(\d+\)|align \d+|writable"
@@ -69,18 +69,19 @@ def read_instruction(line: str) -> IRInstruction:
 
 
 def _read_line(line: str) -> IRInstruction:
-    metadata = place = ""
+    metadata = debug_location = ""
     if "!" in line and (tail := _METADATA.search(line)):
         metadata, line = tail[0], line[: tail.start()]
-        if match := _PLACE.search(metadata):
-            place = match[1]
+        if match := _DEBUG_LOCATION.search(metadata):
+            debug_location = match[1]
     start = _START.match(line)
     if start is None:
         message = f"no instruction: {line}"
         raise UnsupportedIR(message)
     opcode = start[2]
     rest = line[start.end() :]
-    inst = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata, place=place)
+    inst = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata)
+    inst.debug_location = debug_location
     reader = _READERS.get(opcode)
     if reader is None:
         message = f"an unknown instruction: {opcode}"
@@ -102,10 +103,10 @@ def _read_flags(rest: str) -> tuple[tuple[str, ...], str]:
 
 
 def _operand(text: str) -> Operand:
-    kind, rest = split_type(text)
+    ir_type, rest = split_type(text)
     if rest and (match := _PARAMETER_WORDS.match(rest)):
         rest = rest[match.end() :]
-    return Operand(kind, rest)
+    return Operand(ir_type, rest)
 
 
 def _binary(inst: IRInstruction, rest: str) -> None:
@@ -123,10 +124,10 @@ def _comparison(inst: IRInstruction, rest: str) -> None:
     inst.word, _, rest = rest.partition(" ")
     flags, rest = _read_flags(rest)  # LLVM writes samesign before the predicate
     inst.flags += flags
-    kind, rest = split_type(rest)
+    ir_type, rest = split_type(rest)
     left, right = split_list(rest)
-    inst.operands = [Operand(kind, left), Operand(kind, right)]
-    inst.type = type_of(f"<{kind.count} x i1>") if kind.kind == "vector" else _BIT
+    inst.operands = [Operand(ir_type, left), Operand(ir_type, right)]
+    inst.type = type_of(f"<{ir_type.count} x i1>") if ir_type.kind == "vector" else _BIT
 
 
 def _cast(inst: IRInstruction, rest: str) -> None:
@@ -197,13 +198,13 @@ def _vector_operation(inst: IRInstruction, rest: str) -> None:
 
 def extracted_type(inst: IRInstruction, types: Mapping[str, IRType]) -> IRType:
     """Return the result type of an ``extractvalue``; ``void`` if `types` does not have its struct."""
-    kind = inst.operands[0].type
+    ir_type = inst.operands[0].type
     for index in inst.indices:
-        kind = types.get(kind.text, kind)
-        if kind.kind == "named":
+        ir_type = types.get(ir_type.text, ir_type)
+        if ir_type.kind == "named":
             return _VOID
-        kind = kind.element if kind.kind == "array" else kind.fields[index]
-    return kind
+        ir_type = ir_type.element if ir_type.kind == "array" else ir_type.fields[index]
+    return ir_type
 
 
 def _extractvalue(inst: IRInstruction, rest: str) -> None:

@@ -57,7 +57,7 @@ class IRInstruction:
         The ordering of an atomic access.
     metadata : str
         As parsed, from its first comma on.
-    place : str
+    debug_location : str
         ``!dbg !7``, or an empty string.
     block : str
     """
@@ -76,7 +76,7 @@ class IRInstruction:
     alignment: int = 1
     ordering: str = ""
     metadata: str = ""
-    place: str = ""
+    debug_location: str = ""
     block: str = ""
 
     @property
@@ -105,13 +105,13 @@ class IRInstruction:
             text=self.text, opcode=self.opcode, result=self.result, type=self.type, operands=[*self.operands],
             flags=self.flags, word=self.word, targets=[*self.targets], cases=self.cases, indices=self.indices,
             element=self.element, alignment=self.alignment, ordering=self.ordering, metadata=self.metadata,
-            place=self.place, block=self.block,
+            debug_location=self.debug_location, block=self.block,
         )  # fmt: skip
 
     @property
     def debug_suffix(self) -> str:
         """The debug location, as written after the instruction."""
-        return f", {self.place}" if self.place else ""
+        return f", {self.debug_location}" if self.debug_location else ""
 
     @property
     def flag_prefix(self) -> str:

@@ -79,8 +79,8 @@ def _read_function(head: str, lines: Iterator[str], types: Mapping[str, IRType])
         raise UnsupportedIR(message)
     parameters = []
     for part in split_list(_parameter_list(match[2])):
-        kind, rest = split_type(part)
-        parameters.append(Operand(kind, rest.split()[-1]))
+        ir_type, rest = split_type(part)
+        parameters.append(Operand(ir_type, rest.split()[-1]))
     blocks: dict[str, list[IRInstruction]] = {}
     current: list[IRInstruction] | None = None
     label = f"%{len(parameters)}"

@@ -167,73 +167,73 @@ class MemoryLayout:
         self._structs = structs
         self._sizes: dict[IRType, int] = {}
 
-    def resolve(self, kind: IRType) -> IRType:
+    def resolve(self, ir_type: IRType) -> IRType:
         """Return a type; for a name, its struct."""
-        while kind.kind == "named":
-            kind = self._structs[kind.text]
-        return kind
+        while ir_type.kind == "named":
+            ir_type = self._structs[ir_type.text]
+        return ir_type
 
-    def size(self, kind: IRType) -> int:
+    def size(self, ir_type: IRType) -> int:
         """Return the bytes between consecutive elements of this type."""
-        size = self._sizes.get(kind)
+        size = self._sizes.get(ir_type)
         if size is None:
-            size = self._sizes[kind] = self._measure(self.resolve(kind))
+            size = self._sizes[ir_type] = self._measure(self.resolve(ir_type))
         return size
 
-    def _measure(self, kind: IRType) -> int:
-        if kind.kind == "array":
-            return kind.count * self.size(kind.element)
-        if kind.kind == "struct":
-            return self._end(kind, len(kind.fields))
-        if kind.kind == "vector":
-            bits = kind.count * (kind.element.bits if kind.element.kind != "pointer" else 64)
+    def _measure(self, ir_type: IRType) -> int:
+        if ir_type.kind == "array":
+            return ir_type.count * self.size(ir_type.element)
+        if ir_type.kind == "struct":
+            return self._end(ir_type, len(ir_type.fields))
+        if ir_type.kind == "vector":
+            bits = ir_type.count * (ir_type.element.bits if ir_type.element.kind != "pointer" else 64)
             return 1 << max(0, (bits + 7) // 8 - 1).bit_length()
-        if kind.kind == "integer":
-            whole = (kind.bits + 7) // 8
+        if ir_type.kind == "integer":
+            whole = (ir_type.bits + 7) // 8
             return 1 << (whole - 1).bit_length() if whole <= 8 else -(-whole // 16) * 16
-        return kind.bits // 8
+        return ir_type.bits // 8
 
-    def alignment(self, kind: IRType) -> int:
+    def alignment(self, ir_type: IRType) -> int:
         """Return a type's alignment on the target."""
-        kind = self.resolve(kind)
-        if kind.kind == "array":
-            return self.alignment(kind.element)
-        if kind.kind == "struct":
-            return 1 if kind.packed else max((self.alignment(field) for field in kind.fields), default=1)
-        return self.size(kind)
+        ir_type = self.resolve(ir_type)
+        if ir_type.kind == "array":
+            return self.alignment(ir_type.element)
+        if ir_type.kind == "struct":
+            return 1 if ir_type.packed else max((self.alignment(field) for field in ir_type.fields), default=1)
+        return self.size(ir_type)
 
-    def _end(self, kind: IRType, count: int) -> int:
+    def _end(self, ir_type: IRType, count: int) -> int:
         """Return the offset after a struct's first fields; after all of them, the struct's size."""
         offset = 0
-        for field in kind.fields[:count]:
-            offset = self._align(offset, kind, field) + self.size(field)
-        if kind.packed or count < len(kind.fields):
+        for field in ir_type.fields[:count]:
+            offset = self._align(offset, ir_type, field) + self.size(field)
+        if ir_type.packed or count < len(ir_type.fields):
             return offset
-        alignment = self.alignment(kind)
+        alignment = self.alignment(ir_type)
         return -(-offset // alignment) * alignment
 
-    def _align(self, offset: int, kind: IRType, field: IRType) -> int:
-        if kind.packed:
+    def _align(self, offset: int, ir_type: IRType, field: IRType) -> int:
+        if ir_type.packed:
             return offset
         alignment = self.alignment(field)
         return -(-offset // alignment) * alignment
 
-    def field(self, kind: IRType, index: int) -> tuple[int, IRType]:
+    def field(self, ir_type: IRType, index: int) -> tuple[int, IRType]:
         """Return a field's offset and type."""
-        kind = self.resolve(kind)
-        if kind.kind in {"array", "vector"}:
-            return index * self.size(kind.element), kind.element
-        field = kind.fields[index]
+        ir_type = self.resolve(ir_type)
+        if ir_type.kind in {"array", "vector"}:
+            return index * self.size(ir_type.element), ir_type.element
+        field = ir_type.fields[index]
         offset = 0
-        for earlier in kind.fields[:index]:
-            offset = self._align(offset, kind, earlier) + self.size(earlier)
-        return self._align(offset, kind, field), field
+        for earlier in ir_type.fields[:index]:
+            offset = self._align(offset, ir_type, earlier) + self.size(earlier)
+        return self._align(offset, ir_type, field), field
 
-    def scalars(self, kind: IRType) -> list[IRType]:
+    def scalars(self, ir_type: IRType) -> list[IRType]:
         """Return the scalar types that make up this type, in order."""
-        kind = self.resolve(kind)
-        if kind.kind in {"array", "vector"}:
-            return self.scalars(kind.element) * kind.count
-        if kind.kind == "struct":
-            return [scalar for field in kind.fields for scalar in self.scalars(field)]
-        return [kind]
+        ir_type = self.resolve(ir_type)
+        if ir_type.kind in {"array", "vector"}:
+            return self.scalars(ir_type.element) * ir_type.count
+        if ir_type.kind == "struct":
+            return [scalar for field in ir_type.fields for scalar in self.scalars(field)]
+        return [ir_type]

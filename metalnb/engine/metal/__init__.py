@@ -28,7 +28,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     device : int, optional
         0 is the system's choice; others count `MTLCopyAllDevices`.
     module : module, optional
-        A stand-in for PyObjC's ``Metal``.
+        A double of PyObjC's ``Metal``.
 
     Raises
     ------

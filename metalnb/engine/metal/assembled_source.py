@@ -84,7 +84,7 @@ class Assembly:
             include = "".join(t.text for t in d.tokens).rstrip(";")[1:-1]
             name = header_cell(include, frozenset(self.headers), folder)
             if d.name in {"include", "import"} and name in self.headers:
-                included[cell.edited.place(d.start)[0]] = name
+                included[cell.edited.position(d.start)[0]] = name
                 if d.name == "import":
                     self._imported.add(name)
         has_once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in text.directives)

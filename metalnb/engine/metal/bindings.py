@@ -22,14 +22,14 @@ _SINCE: dict[Version, int] = {(2, 3): 11, (2, 4): 12, (3, 0): 13, (3, 1): 14, (3
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """PyObjC's modules, or stand-ins for them.
+    """PyObjC's modules, or doubles of them.
 
     Attributes
     ----------
     metal : module
-        ``Metal``, or a stand-in for it.
+        ``Metal``, or a double of it.
     objc : module
-        ``objc`` of pyobjc-core, or the stand-in's.
+        ``objc`` of pyobjc-core, or the double's.
     """
 
     metal: Any
@@ -56,7 +56,7 @@ def load_bindings(module: Any = None) -> Bindings:
     Parameters
     ----------
     module : module, optional
-        A stand-in for it, with an attribute ``objc``; by default what ``METALNB_METAL`` names, else PyObjC.
+        A double of it, with an attribute ``objc``; by default what ``METALNB_METAL`` names, else PyObjC.
 
     Raises
     ------

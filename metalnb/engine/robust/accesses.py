@@ -65,11 +65,11 @@ def _copy_size(count: Operand) -> int:
     return int(count.text) if count.text.isdigit() else _UNKNOWN
 
 
-def _access_size(kind: IRType, layout: MemoryLayout) -> int:
+def _access_size(ir_type: IRType, layout: MemoryLayout) -> int:
     """Return the bytes that a load or a store touches: twelve for a vector of three floats."""
-    kind = layout.resolve(kind)
-    if kind.kind == "integer":
-        return -(-kind.bits // 8)
-    if kind.kind == "vector" and kind.element.kind != "pointer":
-        return -(-kind.count * kind.element.bits // 8)
-    return layout.size(kind)
+    ir_type = layout.resolve(ir_type)
+    if ir_type.kind == "integer":
+        return -(-ir_type.bits // 8)
+    if ir_type.kind == "vector" and ir_type.element.kind != "pointer":
+        return -(-ir_type.count * ir_type.element.bits // 8)
+    return layout.size(ir_type)

@@ -136,9 +136,9 @@ def _is_authors(unit: Unit) -> Callable[[str], bool]:
 
 def _access_location(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourceLocation | None:
     """Return an access's source location; the column is the pointer's if both are on one line."""
-    location = location_in(module, access.inst.place, _is_authors(unit))
+    location = location_in(module, access.inst.debug_location, _is_authors(unit))
     pointer = next((inst for inst in analysis.roots.function if inst.result == access.pointer), None)
-    pointer_location = location_in(module, pointer.place, _is_authors(unit)) if pointer else None
+    pointer_location = location_in(module, pointer.debug_location, _is_authors(unit)) if pointer else None
     return pointer_location if pointer_location and location and pointer_location[:2] == location[:2] else location
 
 
@@ -146,8 +146,9 @@ def _loop_location(unit: Unit, module: IRModule, analysis: Analysis, header: str
     """Return a loop's source location: that of its back edge, as the header may hold part of its condition."""
     blocks = analysis.roots.function.blocks
     ends = [blocks[latch][-1] for latch in analysis.flow.loops[header].latches]
-    places = (location_in(module, inst.place, _is_authors(unit)) for inst in (*ends, *blocks[header]) if inst.place)
-    return next((place for place in places if place), None)
+    debug_locations = (inst.debug_location for inst in (*ends, *blocks[header]) if inst.debug_location)
+    locations = (location_in(module, debug_location, _is_authors(unit)) for debug_location in debug_locations)
+    return next((location for location in locations if location), None)
 
 
 def _resolve(unit: Unit, location: SourceLocation | None) -> tuple[str, int, int, str]:

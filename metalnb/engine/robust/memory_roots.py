@@ -123,9 +123,9 @@ class Roots:
     @functools.cached_property
     def _tables(self) -> dict[str, bytes]:
         tables = {}
-        for name, kind, text in read_constants(self._module):
+        for name, ir_type, text in read_constants(self._module):
             with contextlib.suppress(UnsupportedIR):
-                tables[f"@{name}"] = constant_bytes(kind, text, self.layout)
+                tables[f"@{name}"] = constant_bytes(ir_type, text, self.layout)
         return tables
 
     def table(self, name: str) -> bytes | None:
@@ -142,8 +142,8 @@ class Roots:
         inst = value.inst
         if value.op == "global":
             size = _global_size(self._module, value.word, self.layout)
-            kind = _global_type(self._module, value.word)
-            return None if size is None else Root("variable", -1, size, value.word, kind)
+            ir_type = _global_type(self._module, value.word)
+            return None if size is None else Root("variable", -1, size, value.word, ir_type)
         if inst is not None and inst.opcode == "alloca" and inst.element:
             return Root("variable", -1, self.layout.size(inst.element), value.name, inst.type.text)
         return self._entry.root(value.name) if value.name else None
@@ -176,16 +176,16 @@ class Roots:
 
     def _index_terms(self, pointer: Scalar, inst: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:
         """Return the offset that a getelementptr adds: constant bytes, and indices with their strides."""
-        kind, fixed, terms = inst.element, 0, []
+        ir_type, fixed, terms = inst.element, 0, []
         for n, index in enumerate(pointer.operands[1:]):
-            if kind is None:
+            if ir_type is None:
                 break
-            if n and self.layout.resolve(kind).kind == "struct":
-                offset, kind = self.layout.field(kind, index.number)
+            if n and self.layout.resolve(ir_type).kind == "struct":
+                offset, ir_type = self.layout.field(ir_type, index.number)
                 fixed += offset
                 continue
-            kind = self.layout.resolve(kind).element if n else kind
-            size = self.layout.size(kind)
+            ir_type = self.layout.resolve(ir_type).element if n else ir_type
+            size = self.layout.size(ir_type)
             if index.is_constant:
                 fixed += index.number * size
             elif size:

@@ -12,10 +12,10 @@ class NotVectorized(Exception):
 
     Attributes
     ----------
-    place : str
+    debug_location : str
         The ``!dbg`` of the instruction, or an empty string.
     """
 
     def __init__(self, reason: str, instruction: IRInstruction | None = None) -> None:
         super().__init__(reason)
-        self.place = instruction.place if instruction else ""
+        self.debug_location = instruction.debug_location if instruction else ""

@@ -16,7 +16,7 @@ from .shape_analysis.lane_shapes import BOTH, LaneShape
 
 __all__ = ["SimdForm", "form_for", "position_shapes", "row_position_shapes"]
 
-_FEWEST_LANES = 8  # least number of lanes worth a vector
+_MIN_LANES = 8  # least number of lanes worth a vector
 _ROW_LENGTHS = (16, 8)  # threads in a row that is part of a SIMD-group
 
 
@@ -74,7 +74,7 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, max_lanes: int = SIMD
         has_rows = is_line or all(size % SIMDGROUP == 0 for size in sizes)
     else:
         width = min(lanes_for_rows(x), max_lanes)
-        has_rows = is_line or x >= _FEWEST_LANES
+        has_rows = is_line or x >= _MIN_LANES
     if not has_rows:
         is_even = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
         width = SIMDGROUP if simd else max_lanes

@@ -28,9 +28,9 @@ from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import write_call
 from .vector_code.vector_target import VectorTarget
 
-__all__ = ["ENTRY", "VectorizedKernel", "has_barriers", "uses_simdgroup", "variable_layout", "vectorize"]
+__all__ = ["THREAD_FUNCTION", "VectorizedKernel", "has_barriers", "uses_simdgroup", "variable_layout", "vectorize"]
 
-ENTRY = "metalnb_thread"
+THREAD_FUNCTION = "metalnb_thread"
 _THREAD_CALLS = frozenset({
     "metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here", "metalnb_fault", "metalnb_every",
 })  # fmt: skip
@@ -74,13 +74,13 @@ def _called_functions(function: IRFunction) -> set[str]:
 def uses_simdgroup(module: IRModule) -> bool:
     """Return whether a kernel calls a SIMD function, or uses its lane or SIMD-group."""
     thread_calls = {*_PLACES, "metalnb_index", *_THREAD_CALLS}
-    called = _called_functions(module.functions[ENTRY])
+    called = _called_functions(module.functions[THREAD_FUNCTION])
     return any(name.startswith("metalnb_") and name not in thread_calls for name in called)
 
 
 def has_barriers(module: IRModule) -> bool:
     """Return whether a kernel has barriers."""
-    return "metalnb_barrier" in _called_functions(module.functions[ENTRY])
+    return "metalnb_barrier" in _called_functions(module.functions[THREAD_FUNCTION])
 
 
 def vectorize(
@@ -102,9 +102,9 @@ def vectorize(
     NotVectorized
         If the kernel must run one thread at a time; the message has the reason.
     """
-    function = module.functions[ENTRY]
+    function = module.functions[THREAD_FUNCTION]
     if len(module.functions) > 1:
-        other = next(name for name in module.functions if name != ENTRY)
+        other = next(name for name in module.functions if name != THREAD_FUNCTION)
         message = f"a call of {other}, which is not inlined"
         raise NotVectorized(message)
     widest = max((inst.type.element.bits for inst in function if inst.type.element.kind == "integer"), default=0)
@@ -134,7 +134,7 @@ def vectorize(
         emitter.do("ret void")
     text = _assemble(module, body, form, coroutine=coroutine)
     live = live_bits(analysis, masks=target.has_masks)
-    return VectorizedKernel(text, packed, total, tuple(inst.place for inst in body.gathers), live)
+    return VectorizedKernel(text, packed, total, tuple(inst.debug_location for inst in body.gathers), live)
 
 
 def _row_shapes(function: IRFunction, form: SimdForm) -> dict[str, LaneShape]:

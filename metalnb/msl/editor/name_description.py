@@ -146,7 +146,7 @@ def _author_description(draft: Draft, start: int, name: str) -> Description | No
             if directive.name == "define" and directive.tokens and directive.tokens[0].text == name:
                 text = cell.edited.original[directive.start : directive.end]
                 return Description(
-                    name, (_shorten(text),), "", _place_text(cell, draft, cell.edited.place(directive.start)[0])
+                    name, (_shorten(text),), "", _place_text(cell, draft, cell.edited.position(directive.start)[0])
                 )
     try:
         return on_a_deep_stack(lambda: _declaration(draft, start, name), SECONDS)

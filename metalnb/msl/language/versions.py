@@ -80,7 +80,7 @@ def newer_words(cell: Cell, version: Version) -> list[tuple[str, Version, Diagno
                 continue
             if any(start <= token.start < end for start, end in guarded_ranges):
                 continue
-            line, column = cell.edited.place(token.start)
+            line, column = cell.edited.position(token.start)
             place = Diagnostic(line, column, _needs(token.text), cell.edited.line(line), cell.name)
             newer_words[token.text] = (token.text, since, place)
     return list(newer_words.values())

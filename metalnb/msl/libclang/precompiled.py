@@ -57,7 +57,7 @@ def precompiled_header(cindex: Any, flags: tuple[str, ...], *, library: bool = T
     text = "#include <metal_stdlib>\n" if library else "\n"
     key = cache.digest(_state(), text, *flags)
     path = cache_store.path(key, "library", ".pch")
-    if cache_store.is_open:
+    if cache_store.is_writable_by_others:
         return None
     try:
         if cache_store.has(path) and (path in _checked or cache_store.get(key, "library") == _digest(path)):

@@ -114,7 +114,7 @@ def _refusals(
 def _diagnostic(
     text: EditedText, name: str, offset: int, message: str, hint: str = "", severity: str = "error",
 ) -> Diagnostic:  # fmt: skip
-    line, column = text.place(offset)
+    line, column = text.position(offset)
     return Diagnostic(line, column, message, text.line(line), name, hint, severity)
 
 
@@ -162,7 +162,7 @@ def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int,
             _refuse(text, name, offset, f'host_name "{instantiation.name}": cannot tell which template is instantiated',
                     f"write: template [[{host_name}]] [[kernel]] decltype(f<T>) f<T>;")  # fmt: skip
         function = f"::{_namespace(tree, instantiation.start)}{function}"
-        yield offset, Instantiation(instantiation.name, function, author_text.place(offset)[0], overload_type)
+        yield offset, Instantiation(instantiation.name, function, author_text.position(offset)[0], overload_type)
 
 
 def _templates(tree: Tree) -> Counter[str]:

@@ -113,7 +113,7 @@ class EditedText:
         end = lines[number] - 1 if number < len(lines) else len(self.original)
         return self.original[lines[number - 1] : end]
 
-    def place(self, offset: int) -> tuple[int, int]:
+    def position(self, offset: int) -> tuple[int, int]:
         """Return the line and column, both from 1, of an offset in the author's text."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1

@@ -20,7 +20,7 @@ from .simulation import Simulation, swap_pairs
 
 __all__ = ["animate"]
 
-_MOST_RATE = 60  # a screen's rate
+_MAX_RATE = 60  # a screen's rate
 
 
 def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
@@ -99,8 +99,8 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     caller = f"animate: {call.kernel.signature.name}"
     if steps != int(steps) or steps < 1:
         raise ArgumentError(f"{caller}: steps is a whole number of at least 1; got {steps!r}.")
-    if not 0 < rate <= _MOST_RATE:
-        raise ArgumentError(f"{caller}: rate is in frames per second, above 0 and at most {_MOST_RATE}; got {rate!r}.")
+    if not 0 < rate <= _MAX_RATE:
+        raise ArgumentError(f"{caller}: rate is in frames per second, above 0 and at most {_MAX_RATE}; got {rate!r}.")
     pairs = swap_pairs(caller, call, swap)
     look = picture if callable(picture) else _picture_source(caller, call, pairs, picture)
     target = _draw_target(caller, call, draw, look)

@@ -27,12 +27,12 @@ _COLORS = ("magma", "viridis", "inferno", "turbo", "gray", "RdBu_r", "twilight")
 _RATES = (1, 2, 5, 10, 15, 20, 24, 30, 60)
 _STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _SMALL = '<span style="opacity:.75;font-size:12px">'
-_HINT = "space plays, . steps, r resets · the wheel magnifies"
+_HINT = "space plays, . steps, r resets · scroll to zoom"
 _DRAWING = "drag draws, Alt erases, Shift moves · "
 
 
 class Player:
-    """An animation's widget.
+    """The page of an animation: its picture, and the controls beside it.
 
     Attributes
     ----------

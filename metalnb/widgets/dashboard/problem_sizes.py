@@ -25,7 +25,7 @@ from ..knobs import Knob, apply_settings, knobs
 
 __all__ = ["Sizes"]
 
-_FEWEST_THREADS = 64  # fewest threads along the longest extent
+_MIN_THREADS = 64  # fewest threads along the longest extent
 _GROWTH = 3  # doublings
 _BYTES = 1 << 30  # most bytes for all arrays together
 _BORDER = 16
@@ -114,7 +114,7 @@ class Sizes:
 
 def _factors(grid: Grid) -> list[Fraction]:
     longest = max(grid)
-    halvings = max(0, math.floor(math.log2(longest / _FEWEST_THREADS))) if longest > _FEWEST_THREADS else 0
+    halvings = max(0, math.floor(math.log2(longest / _MIN_THREADS))) if longest > _MIN_THREADS else 0
     return [Fraction(2) ** k for k in range(-min(halvings, 16), _GROWTH + 1)]
 
 
@@ -144,9 +144,9 @@ def _scale_length(length: int, ties: list[tuple[int, int]]) -> int | None:
         if length == old:
             return new
     for old, new in ties:
-        if old >= _FEWEST_THREADS and abs(length - old) <= _BORDER:
+        if old >= _MIN_THREADS and abs(length - old) <= _BORDER:
             return max(1, new + length - old)
     for old, new in ties:
-        if old >= _FEWEST_THREADS and length % old == 0 and 0 < length // old <= _MULTIPLE:
+        if old >= _MIN_THREADS and length % old == 0 and 0 < length // old <= _MULTIPLE:
             return length // old * new
     return None

@@ -83,13 +83,13 @@ def explore(
     """
     call = bound_call("explore", kernel, args, launch)
     caller = f"explore: {call.kernel.signature.name}"
-    place = _place(caller, call, picture)
+    picture_index = _picture_index(caller, call, picture)
     knobs = set_ranges("explore", free_knobs(call), ranges)
     if not knobs:
         raise ArgumentError(f"{caller}: has no scalar for a slider. Add one to the kernel: constant float& name.")
-    part = call.parts[place]
+    part = call.parts[picture_index]
     painter = Painter(caller, part.value.shape, colors, limits, origin)
-    return Explorer(call, place, knobs, painter, _window(caller, knobs, window))
+    return Explorer(call, picture_index, knobs, painter, _window(caller, knobs, window))
 
 
 class Explorer(Live):
@@ -106,12 +106,12 @@ class Explorer(Live):
     """
 
     def __init__(
-        self, call: BoundCall, place: int, knobs: list[Knob], painter: Painter, window: Sequence[Knob] = ()
+        self, call: BoundCall, picture_index: int, knobs: list[Knob], painter: Painter, window: Sequence[Knob] = ()
     ) -> None:
         super().__init__()
         self._window = list(window)
         self._call = call
-        self._place = place
+        self._picture_index = picture_index
         self._knobs = knobs
         self._painter = painter
         self._settings: dict[Knob, Any] = {}
@@ -149,13 +149,13 @@ class Explorer(Live):
         self._worker.ask(self._settings)
 
     def _move(self, dx: float, dy: float, by: float, x: float, y: float) -> None:
-        """Move the window: by parts of its height, and then ``by`` times as close around a point of it."""
-        middle_x, middle_y, height = (self._settings.get(k, k.value) for k in self._window)
+        """Pan by fractions of the height, then zoom by a factor ``by`` around a point."""
+        center_x, center_y, height = (self._settings.get(k, k.value) for k in self._window)
         new_height = height / by
         down = -1 if self._painter.flip else 1
         across = x * (height - new_height) - dx * new_height
         upward = y * (height - new_height) - dy * new_height
-        window = (middle_x + across, middle_y + down * upward, new_height)
+        window = (center_x + across, center_y + down * upward, new_height)
         self._set(dict(zip(self._window, window, strict=True)))
 
     def _reset(self) -> None:
@@ -177,8 +177,8 @@ class Explorer(Live):
             start = time.perf_counter()
             self._call.dispatch(apply_settings(self._call.parts, settings, self._values)).run()
             ran = time.perf_counter()
-            self.png = self._painter.paint(self._values[self._place])
-        except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
+            self.png = self._painter.paint(self._values[self._picture_index])
+        except Exception as error:  # noqa: BLE001  (shown instead of a result; the sliders stay alive)
             self.error = f"{type(error).__name__}: {error}"
             return
         if self.frames:  # the first one includes compiling
@@ -192,7 +192,7 @@ class Explorer(Live):
         if not self._spent:
             return ""
         kernel, paint = self._spent[-1]
-        size = threads(self._call.parts[self._place].value.shape[1::-1])
+        size = threads(self._call.parts[self._picture_index].value.shape[1::-1])
         text = f"{size} · kernel {seconds(kernel)}, picture {seconds(paint)} · {self.rate:.0f} pictures per second"
         if self._window:
             window = (f"{k.label} = {self._settings.get(k, k.value):.6g}" for k in self._window)
@@ -211,9 +211,9 @@ class Explorer(Live):
 
     def text(self) -> str:
         """Return a description of the picture."""
-        name, size = self._call.kernel.signature.name, self._call.parts[self._place].value.shape
+        name, picture = self._call.kernel.signature.name, self._call.parts[self._picture_index]
         grid = threads(trim_grid(self._call.grid))
-        line = f"explore {name}: {self._call.parts[self._place].param.name} {size}, grid {grid}; {self._caption()}"
+        line = f"explore {name}: {picture.param.name} {picture.value.shape}, grid {grid}; {self._caption()}"
         return f"{line}\n{self.error}" if self.error else line
 
     def html(self) -> str:
@@ -236,7 +236,7 @@ class Explorer(Live):
             window=bool(self._window), alt=self._alt(), call=self._python(), move=self._move, reset=self._reset,
             off=self._on_leave, key=functools.partial(controls.nudge, self.controls),
         )  # fmt: skip
-        width = max(_WIDTH, self._call.parts[self._place].value.shape[1])
+        width = max(_WIDTH, self._call.parts[self._picture_index].value.shape[1])
         layout = {"width": f"{width}px", "max_width": "100%", "align_self": "flex-start"}
         self._image = ipywidgets.Image(value=self.png, format="png", layout={"width": "100%", "margin": "0"})
         self._image.add_class("metalnb-picture")
@@ -244,7 +244,7 @@ class Explorer(Live):
         self._note = controls.html(html_parts.error(self.error) if self.error else self._figures())
         file = f"{self._call.kernel.signature.name}.png"
         buttons = controls.html(f"{controls.copy_button()} {controls.save_button(file)}")
-        hint = controls.html(f"{_SMALL}drag to move, click and turn the wheel to go in, double-click to go back</span>")
+        hint = controls.html(f"{_SMALL}drag to move; click, then scroll to zoom; double-click to reset</span>")
         parts = [*self.controls.values(), controls.player(self.controls), buttons, self._events]
         return controls.side_by_side(parts, ipywidgets.VBox([frame, self._note, hint]))
 
@@ -256,12 +256,12 @@ def _window(caller: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
     numbers = {k.label: k for k in knobs if k.dtype.kind == "f"}
     if isinstance(names, str) or len(names) != 3 or any(n not in numbers for n in names):
         have = ", ".join(numbers) or "none"
-        rule = "window is the names of three scalars, of the middle's x and y and of the height"
-        raise ArgumentError(f"{caller}: {rule}; got {names!r}. It has, of floating point: {have}.")
+        rule = "window must name three float scalars: the center's x, the center's y, and the height"
+        raise ArgumentError(f"{caller}: {rule}; got {names!r}. The kernel's float scalars: {have}.")
     return [numbers[n] for n in names]
 
 
-def _place(caller: str, call: BoundCall, picture: str | None) -> int:
+def _picture_index(caller: str, call: BoundCall, picture: str | None) -> int:
     """Find the buffer to show."""
     names = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array and p.param.writable}
     if not names:

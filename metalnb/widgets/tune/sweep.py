@@ -35,7 +35,7 @@ _NEAR_BEST = 1.5  # configurations that take more than this times the best are n
 _ROUNDS = 2
 _SECONDS = 0.08  # per measurement
 _DUEL, _TURN = 1.5, 0.02  # seconds for the comparison with the baseline, and for each measurement in it
-_FEWEST_TURNS, _MOST_TURNS = 6, 15  # measurements in it; an interval needs six
+_MIN_TURNS, _MAX_TURNS = 6, 15  # measurements in it; an interval needs six
 
 
 class Sweep:
@@ -261,7 +261,7 @@ class Sweep:
             return
         ratios: list[float] = []
         end = time.perf_counter() + _DUEL
-        while len(ratios) < _MOST_TURNS and (len(ratios) < _FEWEST_TURNS or time.perf_counter() < end):
+        while len(ratios) < _MAX_TURNS and (len(ratios) < _MIN_TURNS or time.perf_counter() < end):
             pair = (best, base) if len(ratios) % 2 else (base, best)
             medians = {id(t): self._quick(t, guarded, _TURN).median for t in pair}
             ratios.append(medians[id(base)] / medians[id(best)])

@@ -45,12 +45,12 @@ def sweep_text(sweep: Sweep) -> str:
     if best is not None:
         lines.append(f"  best: threadgroup {label(best)}; {_gain_text(sweep)}")
         ranked = sorted((t for t in sweep.trials if t.timing), key=lambda t: t.seconds or 0.0)
-        top = best.seconds or 1.0
+        best_time = best.seconds or 1.0
         for trial in ranked[:_LISTED]:
             time = trial.seconds or 0.0
             noise = "  within noise" if _faster(sweep, trial) else ""
             lines.append(
-                f"  {label(trial):<24} {seconds(time):>8}  {html_parts.sketch(top / time if time else 0)}{noise}"
+                f"  {label(trial):<24} {seconds(time):>8}  {html_parts.sketch(best_time / time if time else 0)}{noise}"
             )
         if len(ranked) > _LISTED:
             lines.append(f"  … and {len(ranked) - _LISTED} slower")
@@ -89,13 +89,13 @@ def _gain_text(sweep: Sweep) -> str:
     time = seconds(best.seconds)
     if best is base:
         noise = " beyond noise" if any(_faster(sweep, trial) for trial in sweep.trials) else ""
-        return f"{time}: the kernel as it is; no configuration is faster{noise}"
+        return f"{time}: the unchanged kernel; no configuration is faster{noise}"
     if sweep.gain is None:
-        return f"{time}; the kernel as it is failed: {_brief(base.error)}" if base.error else time
-    as_it_is = f"as it is: {seconds(base.seconds or 0)} in {label(base)}"
+        return f"{time}; the unchanged kernel failed: {_brief(base.error)}" if base.error else time
+    unchanged = f"the unchanged kernel: {seconds(base.seconds or 0)} in {label(base)}"
     interval = f" ({' to '.join(times(v)[:-2] for v in sweep.interval)})" if sweep.interval else ""
     gain = f"{times(sweep.gain)} as fast{interval} as" if sweep.gain >= EVEN else "no faster than"
-    return f"{time}, {gain} the kernel {as_it_is}"
+    return f"{time}, {gain} {unchanged}"
 
 
 def _faster(sweep: Sweep, trial: Trial) -> bool:
@@ -117,17 +117,17 @@ def _heat(sweep: Sweep, *, live: bool) -> str:
 
 
 def _table(sweep: Sweep, trials: Sequence[Trial], engine: str, numbers: Mapping[int, int]) -> str:
-    corner, by_place = _places(trials)
-    rows, columns = ([*dict.fromkeys(names)] for names in zip(*by_place, strict=True))
+    corner, by_cell = _cells(trials)
+    rows, columns = ([*dict.fromkeys(names)] for names in zip(*by_cell, strict=True))
     if corner == _PLANE:
         rows, columns = sorted(rows, key=int), sorted(columns, key=int)
     if len(columns) > _ACROSS and len(columns) > len(rows):
-        rows, columns, by_place = columns, rows, {(c, r): t for (r, c), t in by_place.items()}
+        rows, columns, by_cell = columns, rows, {(c, r): t for (r, c), t in by_cell.items()}
         corner = "x \\ y" if corner == _PLANE else ""
     top = "".join(f"<th>{escape(c)}</th>" for c in columns)
     lines = []
     for row in rows:
-        cells = "".join(_cell(sweep, by_place.get((row, c)), numbers) for c in columns)
+        cells = "".join(_cell(sweep, by_cell.get((row, c)), numbers) for c in columns)
         lines.append(f"<tr><th>{escape(row)}</th>{cells}</tr>")
     head = f"<thead><tr><th>{escape(corner)}</th>{top}</tr></thead>"
     name = f'<div class="metalnb-soft">on {escape(engine)}</div>' if engine else ""
@@ -141,7 +141,7 @@ def _is_plane(trials: Sequence[Trial]) -> bool:
     return len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials)
 
 
-def _places(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]:
+def _cells(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]:
     """Return the label of the table's corner, and each configuration by its row and column."""
     if _is_plane(trials):
         return _PLANE, {(str(t.threadgroup[1]), str(t.threadgroup[0])): t for t in trials}
@@ -180,7 +180,7 @@ def _trial_text(sweep: Sweep, trial: Trial) -> str:
         parts.append(rate(trial.timing.bandwidth, "B/s"))
     if sweep.baseline.seconds and trial.seconds:
         noise = ", which is within noise" if _faster(sweep, trial) else ""
-        parts.append(f"{times(sweep.baseline.seconds / trial.seconds)} as fast as the kernel as it is{noise}")
+        parts.append(f"{times(sweep.baseline.seconds / trial.seconds)} as fast as the unchanged kernel{noise}")
     if trial.once:
         parts.append("given up after one run")
     return ", ".join(parts)

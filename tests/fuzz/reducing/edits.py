@@ -11,9 +11,9 @@ from metalnb.engine.llvm.instructions import NAME, IRFunction, IRInstruction
 from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_types import IRType
 from metalnb.engine.llvm.llvm_writer import replace_function
-from metalnb.engine.vectorizer.vectorize import ENTRY
+from metalnb.engine.vectorizer.vectorize import THREAD_FUNCTION
 
-__all__ = ["KINDS", "Edit", "edited", "entry", "pruned", "straightened"]
+__all__ = ["KINDS", "Edit", "apply_edits", "entry", "merge_blocks", "prune"]
 
 
 class Edit(NamedTuple):
@@ -37,7 +37,7 @@ class Edit(NamedTuple):
 
 def entry(text: str) -> IRFunction:
     """Return the function of one thread."""
-    return read_module(text).functions[ENTRY]
+    return read_module(text).functions[THREAD_FUNCTION]
 
 
 # ---- Which edits there are.
@@ -47,19 +47,19 @@ _ZEROS = {"integer": "0", "float": "0.0", "pointer": "null"}
 _EFFECTS = frozenset({"store", "atomicrmw", "cmpxchg", "fence"})
 
 
-def _zero(kind: IRType) -> str:
-    if kind.text in {"half", "bfloat"}:
-        return "0xH0000" if kind.text == "half" else "0xR0000"
-    return "false" if kind.text == "i1" else _ZEROS.get(kind.kind, "zeroinitializer")
+def _zero(ir_type: IRType) -> str:
+    if ir_type.text in {"half", "bfloat"}:
+        return "0xH0000" if ir_type.text == "half" else "0xR0000"
+    return "false" if ir_type.text == "i1" else _ZEROS.get(ir_type.kind, "zeroinitializer")
 
 
-def _one(kind: IRType) -> str:
+def _one(ir_type: IRType) -> str:
     """Return 1, or 0 for a type without it."""
     ones = {"half": "0xH3C00", "bfloat": "0xR3F80", "float": "1.0", "double": "1.0", "i1": "true"}
-    return ones.get(kind.text, "1" if kind.kind == "integer" else _zero(kind))
+    return ones.get(ir_type.text, "1" if ir_type.kind == "integer" else _zero(ir_type))
 
 
-def _lasts(inst: IRInstruction) -> bool:
+def _has_effect(inst: IRInstruction) -> bool:
     """Return whether an instruction does more than compute its result."""
     return inst.is_terminator or inst.opcode in _EFFECTS or (inst.opcode == "call" and not inst.result)
 
@@ -75,7 +75,7 @@ def _to_a_block(choice: int) -> Finder:
 
 
 def _removed(inst: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-    if _lasts(inst) and not inst.is_terminator:
+    if _has_effect(inst) and not inst.is_terminator:
         yield Edit("", 0, "", _zero(inst.type))
 
 
@@ -128,7 +128,7 @@ KINDS = tuple(map(_all, _FINDERS))  # of edits of a function, the strongest firs
 # ---- Making them.
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Return a text after some edits, without what they leave unused."""
     function = entry(text)
     chosen = {(edit.block, edit.number): edit for edit in edits}
@@ -137,7 +137,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
         for i, inst in enumerate(block):
             if (label, i) in chosen and not chosen[label, i].text:
                 names[inst.result] = chosen[label, i].value
-    names = {name: _end_of(name, names, _zero(kind)) for name, kind in _types(function, names).items()}
+    names = {name: _end_of(name, names, _zero(ir_type)) for name, ir_type in _types(function, names).items()}
     for label, block in function.blocks.items():
         function.blocks[label] = []
         for i, inst in enumerate(block):
@@ -184,14 +184,14 @@ def _with_body(text: str, function: IRFunction) -> str:
         for label, block in function.blocks.items() if label in reached
     }  # fmt: skip
     by_name = {inst.result: inst for inst in function if inst.result}
-    used, made_of = set[str](), [inst for inst in function if _lasts(inst)]
-    while made_of:
-        for name in made_of.pop().used_names:
+    used, worklist = set[str](), [inst for inst in function if _has_effect(inst)]
+    while worklist:
+        for name in worklist.pop().used_names:
             if name in by_name and name not in used:
                 used.add(name)
-                made_of.append(by_name[name])
+                worklist.append(by_name[name])
     for label, block in function.blocks.items():
-        function.blocks[label] = [inst for inst in block if _lasts(inst) or inst.result in used]
+        function.blocks[label] = [inst for inst in block if _has_effect(inst) or inst.result in used]
     return replace_function(text, function).replace("\n}\n\n", "\n}\n")
 
 
@@ -207,7 +207,7 @@ def _from_edges(inst: IRInstruction, label: str, edges: Mapping[tuple[str, str],
     return inst if len(kept) == len(inst.targets) else _written(inst, f"phi {inst.type} {', '.join(kept)}", {})
 
 
-def straightened(text: str) -> str:
+def merge_blocks(text: str) -> str:
     """Return a text whose blocks are joined where one leads only to the next, which has no other predecessor."""
     function = entry(text)
     blocks, names = function.blocks, dict[str, str]()
@@ -227,10 +227,10 @@ def straightened(text: str) -> str:
     return _with_body(text, function)
 
 
-def pruned(text: str) -> str:
+def prune(text: str) -> str:
     """Return a text without the declarations, constants, attributes and metadata that its function does not need."""
     module = read_module(text)
-    function = module.functions[ENTRY]
+    function = module.functions[THREAD_FUNCTION]
     body = "\n".join(f"{inst.text}{inst.metadata}" for inst in function)
     needless = {line for name, line in (module.declarations | module.globals).items() if f"@{name}" not in body}
     needless |= {f"${name} = comdat any" for name, line in module.globals.items() if line in needless}
@@ -239,6 +239,6 @@ def pruned(text: str) -> str:
     used = {word for line in module.declarations.values() if line not in needless for word in line.split()}
     needless |= {line for group, line in module.attributes.items() if group not in used}
     shorter = {line: line.partition(' "')[0] + " }" for line in module.attributes.values() if '"' in line}
-    shorter[function.head] = f"define void @{ENTRY}({', '.join(map(str, function.parameters))}) {{"
+    shorter[function.head] = f"define void @{THREAD_FUNCTION}({', '.join(map(str, function.parameters))}) {{"
     lines = (line for line in text.splitlines() if line and line not in needless and not line.startswith("; "))
     return "\n".join(shorter.get(line, line) for line in lines) + "\n"

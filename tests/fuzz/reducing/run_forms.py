@@ -25,13 +25,13 @@ from metalnb.engine.cpu.linking import link, run_tool
 from metalnb.engine.llvm.instruction_syntax import read_instruction
 from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_writer import replace_function
-from metalnb.engine.vectorizer.vectorize import ENTRY, has_barriers, uses_simdgroup
+from metalnb.engine.vectorizer.vectorize import THREAD_FUNCTION, has_barriers, uses_simdgroup
 
 __all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time", "prepare", "vector_code"]
 
 _RUNTIME = Path(toolchain.__file__).parent / "runtime"
 _HEAD = (
-    f'define hidden void @{ENTRY}({{}}) convergent nounwind "reciprocal-estimates"="none" '
+    f'define hidden void @{THREAD_FUNCTION}({{}}) convergent nounwind "reciprocal-estimates"="none" '
     '"prefer-vector-width"="512" {{'
 )
 # No pass changes the text, whose order of calls decides which lanes converge first (runtime/fibers.c).
@@ -96,7 +96,7 @@ def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
         If clang rejects the text.
     """
     module = read_module(text)
-    function, declared = module.functions[ENTRY], ""
+    function, declared = module.functions[THREAD_FUNCTION], ""
     if in_step:
         step = read_instruction(f"  call void @{_STEP}()")
         declared = "" if _STEP in module.declarations else f"declare hidden void @{_STEP}()"

@@ -14,7 +14,7 @@ from metalnb.call.kernel import Dispatch
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.profiled import counting_pieces, counting_workers
 from metalnb.engine.cpu.profiled.counted_run import run_counted
-from metalnb.engine.cpu.profiled.counting_pieces import Pieces
+from metalnb.engine.cpu.profiled.counting_pieces import ThreadgroupQueue
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -60,14 +60,14 @@ def four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("four_workers")
 def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     dispatch = mixed()
-    main, take, change = threading.current_thread(), Pieces.take, threading.Condition()
+    main, take, change = threading.current_thread(), ThreadgroupQueue.take, threading.Condition()
     helpers: set[threading.Thread] = set()  # those with a piece
 
     def wait_for_helpers(_part: float = 0.0) -> None:
         with change:
             assert change.wait_for(lambda: len(helpers) == 3, timeout=60)
 
-    def take_together(pieces: Pieces, last: int = 0, took: float = 0.0) -> range:
+    def take_together(pieces: ThreadgroupQueue, last: int = 0, took: float = 0.0) -> range:
         piece = take(pieces, last, took)
         if threading.current_thread() is not main:
             with change:
@@ -77,7 +77,7 @@ def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) ->
             wait_for_helpers()
         return piece
 
-    monkeypatch.setattr(Pieces, "take", take_together)
+    monkeypatch.setattr(ThreadgroupQueue, "take", take_together)
     four, four_marks = counts_of(dispatch, wait_for_helpers)
     monkeypatch.setattr(toolchain, "cores", lambda: 1)
     one, one_marks = counts_of(dispatch)
@@ -106,7 +106,7 @@ def test_exception_of_a_helper_reaches_the_caller(
 
         return call
 
-    owner, name = (counting_workers, "Counters") if "before" in when else (Pieces, "take")
+    owner, name = (counting_workers, "Counters") if "before" in when else (ThreadgroupQueue, "take")
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, fail_in_helper(getattr(owner, name)))
         with pytest.raises(type(error)) as caught:

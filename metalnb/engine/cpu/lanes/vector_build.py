@@ -94,7 +94,7 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
         return driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_TEXT).decode()
     raw = driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_NO_PASSES, *_TEXT).decode()
     if (count := count_arithmetic(raw)) > max_length:
-        message = f"it is long: some {count:,} instructions"
+        message = f"it is long: about {count:,} instructions"
         raise NotVectorized(message)
     return _compile_text(guard_divisions(raw), (*target.flags, *_SIMPLIFY, *_TEXT), unit).decode()
 

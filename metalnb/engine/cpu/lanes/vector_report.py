@@ -37,7 +37,7 @@ def execution_facts(unit: Unit) -> list[tuple[str, str]]:
     try:
         kernel = vector_build.vectorize_form(module, form)
     except NotVectorized as reason:
-        line = line_in(module, reason.place, MAIN)
+        line = line_in(module, reason.debug_location, MAIN)
         return [("runs", f"a thread at a time: {reason}" + (f", line {line}" if line else ""))]
     facts = [("runs", f"{vector_build.lane_count(module, kernel)} threads in vector registers")]
     if kernel.gathers:
@@ -45,9 +45,9 @@ def execution_facts(unit: Unit) -> list[tuple[str, str]]:
     return facts
 
 
-def _format_by_line(module: IRModule, places: tuple[str, ...]) -> str:
+def _format_by_line(module: IRModule, debug_locations: tuple[str, ...]) -> str:
     """Return how many accesses are made lane by lane: ``3: line 7 (2), line 12``."""
-    counts = Counter(line_in(module, place, MAIN) for place in places)
+    counts = Counter(line_in(module, debug_location, MAIN) for debug_location in debug_locations)
     lines = [f"line {line}" + (f" ({count})" if count > 1 else "") for line, count in sorted(counts.items()) if line]
     ellipsis = ["…"] if len(lines) > _SHOWN else []
-    return f"{len(places)}: {', '.join(lines[:_SHOWN] + ellipsis)}" if lines else str(len(places))
+    return f"{len(debug_locations)}: {', '.join(lines[:_SHOWN] + ellipsis)}" if lines else str(len(debug_locations))

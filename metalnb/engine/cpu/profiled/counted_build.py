@@ -17,7 +17,7 @@ from ...llvm.llvm_types import UnsupportedIR
 from ...unit import Unit
 from ...vectorizer.not_vectorized import NotVectorized
 from ...vectorizer.simd_forms import SimdForm, form_for
-from ...vectorizer.vectorize import ENTRY, has_barriers, variable_layout
+from ...vectorizer.vectorize import THREAD_FUNCTION, has_barriers, variable_layout
 from .. import toolchain
 from ..lanes import vector_build
 from ..lanes.vector_binary import VectorBinary, open_vector_binary
@@ -33,7 +33,7 @@ __all__ = ["CountedBuild", "counted_build"]
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED", "-mllvm", "-disable-vector-combine")
 # Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and about 860 instructions here.
 # 64 products in one block, 57,000 instructions, compile in a few seconds; 200 of them take more than a minute.
-_MOST_INSTRUCTIONS = 80_000
+_MAX_INSTRUCTIONS = 80_000
 _loading = threading.Lock()
 
 
@@ -116,7 +116,7 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
 def _build(key: _BuildKey) -> CountedBuild:
     module = read_module(insert_marks(_thread_text(key.unit)))
     origins = Origins(module)
-    function = module.functions[ENTRY]
+    function = module.functions[THREAD_FUNCTION]
     operations = count_operations(function, origins)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
     code = CountingCode(function, work, waits=has_barriers(module))
@@ -145,7 +145,7 @@ def _thread_text(unit: Unit) -> str:
     """
     vector_build.thread_text(unit)
     try:
-        return vector_build.thread_text(unit, *_FLAGS, max_length=_MOST_INSTRUCTIONS)
+        return vector_build.thread_text(unit, *_FLAGS, max_length=_MAX_INSTRUCTIONS)
     except NotVectorized as reason:
         message = f"it cannot be counted, as its products of matrices become operations of lanes: {reason}"
         hint = "let a SIMD-group make fewer products in an iteration, and profile that"

@@ -21,7 +21,7 @@ from .counts import OTHER_MEMORY, THREADGROUP, AccessCount, BarrierCount, Counts
 
 __all__ = ["run_counted"]
 
-_MOST_MARKS = 1 << 28  # bytes of marks per argument
+_MAX_MARKS = 1 << 28  # bytes of marks per argument
 
 
 def run_counted(
@@ -73,7 +73,7 @@ def _granule(unit: Unit, number: int, memory: np.ndarray[Any, Any]) -> int:
     """Return the bytes per mark of an argument: those of its scalar type, or more if the argument is long."""
     layout = unit.signature.params[number].type.layout
     granule = min(layout.dtype.itemsize, 8) if layout is not None else 1
-    while memory.nbytes > granule * _MOST_MARKS:
+    while memory.nbytes > granule * _MAX_MARKS:
         granule *= 2
     return granule
 

@@ -171,9 +171,9 @@ class CountingCode:
             emitter.declare("metalnb_accessed_strided", "void", "i32", "i32", "i64", "i64")
             emitter.do(f"call void @metalnb_accessed_strided({site}, i64 {lane_0}, i64 {shape.stride})")
             return
-        kind = instruction.pointer.type if instruction.opcode != "call" else instruction.operands[0].type
-        rows = find_row_addresses(body, pointer, kind)
-        addresses = body.vector(pointer, kind)
+        ir_type = instruction.pointer.type if instruction.opcode != "call" else instruction.operands[0].type
+        rows = find_row_addresses(body, pointer, ir_type)
+        addresses = body.vector(pointer, ir_type)
         if rows is None:
             self._report_lanes(body, addresses, site)
         else:

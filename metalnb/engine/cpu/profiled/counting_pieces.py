@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["Pieces"]
+__all__ = ["ThreadgroupQueue"]
 
 _BURST = 0.03  # seconds after which an interrupt is noticed
 
 
-class Pieces:
+class ThreadgroupQueue:
     """Hands out threadgroups in batches until all are done, the time is up, or a worker has failed.
 
     Attributes

@@ -20,16 +20,16 @@ from metalnb.errors import KernelFault
 from .. import toolchain
 from .counted_build import CountedBuild
 from .counters import PATTERN_WORDS, Counters, CountingRecord, RegionRecord
-from .counting_pieces import Pieces
+from .counting_pieces import ThreadgroupQueue
 
 __all__ = ["CountedDispatch", "count_with_workers"]
 
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
 _SECONDS_TO_SHARE = 0.003  # seconds of remaining work that justify more workers
-_MOST_WORKERS = 8
+_MAX_WORKERS = 8
 _GOLDEN = 0.6180339887498949  # any number of its multiples, modulo 1, are spread evenly
 _ROW, _ROWS = 32, 128  # up to _ROW adjacent threadgroups run one after another, if there are at least _ROWS such rows
-_MOST_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
+_MAX_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
 
 _lock = threading.Lock()
 _patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker; empty between dispatches
@@ -70,8 +70,8 @@ def count_with_workers(
     KernelFault
         If there is no memory for the values that SIMD-groups keep across a barrier.
     """
-    most = 1 if build.code.in_order or sys.platform == "win32" else min(_MOST_WORKERS, toolchain.cores())
-    pieces = Pieces(dispatch.groups, most, seconds, progress)
+    most = 1 if build.code.in_order or sys.platform == "win32" else min(_MAX_WORKERS, toolchain.cores())
+    pieces = ThreadgroupQueue(dispatch.groups, most, seconds, progress)
     helpers: list[_Helper] = []
 
     def on_piece() -> None:
@@ -116,10 +116,10 @@ class _Worker:
     Attributes
     ----------
     counters : Counters
-    pieces : Pieces
+    pieces : ThreadgroupQueue
     """
 
-    def __init__(self, build: CountedBuild, dispatch: CountedDispatch, pieces: Pieces, number: int) -> None:
+    def __init__(self, build: CountedBuild, dispatch: CountedDispatch, pieces: ThreadgroupQueue, number: int) -> None:
         self._build, self._dispatch, self._number = build, dispatch, number
         self._library = build.library(number)
         self._library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 4)
@@ -177,7 +177,7 @@ def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
     patterns = _patterns.get(worker)
     if patterns is None or patterns.size < words:
         patterns = np.zeros(words, np.uint64)
-        if patterns.nbytes <= _MOST_KEPT:
+        if patterns.nbytes <= _MAX_KEPT:
             _patterns[worker] = patterns
     return patterns
 

@@ -47,8 +47,8 @@ def count_operations(function: IRFunction, origins: Origins) -> dict[str, dict[i
 def _count(instruction: IRInstruction, total: Operations, used: frozenset[int] | None, roots: set[str]) -> None:
     """Add one instruction's operations; for a vector, those of the components used."""
     has_operands = instruction.opcode == "call" and instruction.operands
-    kind = instruction.operands[0].type if has_operands else instruction.type
-    count = len(used) if used is not None else kind.components
+    ir_type = instruction.operands[0].type if has_operands else instruction.type
+    count = len(used) if used is not None else ir_type.components
     if instruction.opcode in _ONE_FLOP:
         total.flops += count
     elif instruction.opcode == "fdiv":

@@ -72,7 +72,7 @@ class Origins:
 
         An instruction that clang merged from several has no position; an operand's is used then, its address first.
         """
-        origin = self._origin(instruction.place).author
+        origin = self._origin(instruction.debug_location).author
         if origin is not None or not depth:
             return origin
         operands = (self._definitions.get(operand.text) for operand in reversed(instruction.operands))
@@ -85,26 +85,26 @@ class Origins:
 
     def special(self, instruction: IRInstruction) -> str:
         """Return the name of the mathematical function call that an instruction is part of, or ``""``."""
-        return self._origin(instruction.place).special
+        return self._origin(instruction.debug_location).special
 
     def is_collective(self, instruction: IRInstruction, depth: int = 3) -> bool:
         """Return whether an instruction is part of a SIMD function.
 
         An instruction without a position is part of one if all its uses are.
         """
-        if instruction.place and self._module.metadata.get(instruction.place.removeprefix("!dbg ")):
-            return self._origin(instruction.place).collective
+        if instruction.debug_location and self._module.metadata.get(instruction.debug_location.removeprefix("!dbg ")):
+            return self._origin(instruction.debug_location).collective
         users = self._users.get(instruction.result, []) if instruction.result else []
         return bool(users) and depth > 0 and all(self.is_collective(user, depth - 1) for user in users)
 
-    def _origin(self, place: str) -> _Origin:
-        origin = self._known.get(place)
+    def _origin(self, debug_location: str) -> _Origin:
+        origin = self._known.get(debug_location)
         if origin is None:
-            frames = list(frames_of(self._module, place))
+            frames = list(frames_of(self._module, debug_location))
             files = [frame.file.replace("\\", "/") for frame in frames]
             author = next((f for f in frames if f.file == MAIN and f.line), None)
             inside = (f.site for f, file in zip(frames, files, strict=True) if _MATHEMATICS in file)
             *_, special = "", *inside  # the outermost
             is_collective = any(f.endswith(_COLLECTIVE) for f in files) and not any(_MATRIX in f for f in files)
-            origin = self._known[place] = _Origin(author, special, is_collective)
+            origin = self._known[debug_location] = _Origin(author, special, is_collective)
         return origin

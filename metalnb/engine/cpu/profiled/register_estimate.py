@@ -31,10 +31,10 @@ def estimate_registers(function: IRFunction, layout: MemoryLayout) -> int:
     return _BASE + most + arrays
 
 
-def _words(kind: IRType, layout: MemoryLayout) -> int:
-    if kind.kind == "other" or (kind.kind == "integer" and kind.bits == 1):
+def _words(ir_type: IRType, layout: MemoryLayout) -> int:
+    if ir_type.kind == "other" or (ir_type.kind == "integer" and ir_type.bits == 1):
         return 0
-    return -(-layout.size(kind) // 4)
+    return -(-layout.size(ir_type) // 4)
 
 
 def _operands(instruction: IRInstruction, sizes: dict[str, int]) -> set[str]:

@@ -3,7 +3,7 @@
 // Threadgroup memory is divided into banks, and consecutive 4-byte words are in consecutive banks. In one pass, each
 // bank serves one word, to all lanes that access it. Lanes conflict if they access different words of one bank:
 // each further word takes another pass.
-#define MOST_BANKS 64
+#define MAX_BANKS 64
 
 /// The lanes that share a pass: all of a SIMD-group if each accesses up to 4 bytes, half of them for 8, a quarter for
 /// 16.
@@ -20,8 +20,8 @@ static u32 bank_passes(const u64* a, u32 mask, u32 first, u32 end, u32 size) {
     if (low > high) return 0;
     const u32 banks = (u32)counted.banks;
     if ((high >> 2) - (low >> 2) < banks) return 1;
-    u64 held[MOST_BANKS][LANES];
-    u8 count[MOST_BANKS] = {0};
+    u64 held[MAX_BANKS][LANES];
+    u8 count[MAX_BANKS] = {0};
     u32 most = 0;
     for (u32 lane = first; lane < end; ++lane) {
         if (!(mask >> lane & 1)) continue;

@@ -96,10 +96,10 @@ def insert_sites(text: str) -> str:
 
 def _report_range(inst: IRInstruction) -> Iterator[str]:
     """Yield the instructions that report an access of a size that the thread sanitizer does not handle."""
-    kind = inst.type if inst.opcode == "load" else inst.operands[0].type
-    if inst.ordering or kind.kind not in {"integer", "vector"}:
+    ir_type = inst.type if inst.opcode == "load" else inst.operands[0].type
+    if inst.ordering or ir_type.kind not in {"integer", "vector"}:
         return
-    size = -(-kind.components * kind.element.bits // 8)
+    size = -(-ir_type.components * ir_type.element.bits // 8)
     if size not in {1, 2, 4, 8, 16}:
         access = "read" if inst.opcode == "load" else "write"
         yield f"  call void @__tsan_{access}_range({inst.pointer}, i64 {size}){inst.debug_suffix}"

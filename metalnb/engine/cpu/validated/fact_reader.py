@@ -119,7 +119,7 @@ def _values(f: Any, region: ValidatedRegion, scalar: str) -> tuple[Any, ...]:
     return tuple(np.frombuffer(b, kind)[0].item() for b in (after if f["written"] else before, before))
 
 
-def _author_line(lines: DebugLines, place: int, unit: Unit) -> Line | None:
-    """Return the innermost line of the author's source; `place` is a return address."""
+def _author_line(lines: DebugLines, return_address: int, unit: Unit) -> Line | None:
+    """Return the innermost line of the author's source."""
     files = {MAIN, *unit.headers}
-    return next((line for line in lines.chain(place - 1) if line.file in files), None)
+    return next((line for line in lines.chain(return_address - 1) if line.file in files), None)

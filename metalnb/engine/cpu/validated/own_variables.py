@@ -98,17 +98,17 @@ def _flag(name: str) -> str:
 def _followed_address(inst: IRInstruction) -> str:
     """Return the address of an access, or of a step that the shadow can follow, or an empty string."""
     if inst.opcode in {"load", "store"}:
-        kind = inst.type if inst.opcode == "load" else inst.operands[0].type
+        ir_type = inst.type if inst.opcode == "load" else inst.operands[0].type
         is_special = inst.text.startswith((f"{inst.opcode} atomic", f"{inst.opcode} volatile"))
-        return "" if is_special or kind.text not in _SCALARS else inst.pointer.text
+        return "" if is_special or ir_type.text not in _SCALARS else inst.pointer.text
     return inst.operands[0].text if inst.opcode == "getelementptr" or inst.word == _FILL else ""
 
 
-def _holds_scalars(kind: IRType | None) -> bool:
+def _holds_scalars(ir_type: IRType | None) -> bool:
     """Return whether a variable is a scalar or a struct, or an array of them."""
-    while kind is not None and kind.kind == "array":
-        kind = kind.element
-    return kind is not None and (kind.text in _SCALARS or kind.text.startswith(("%struct.", '%"struct.')))
+    while ir_type is not None and ir_type.kind == "array":
+        ir_type = ir_type.element
+    return ir_type is not None and (ir_type.text in _SCALARS or ir_type.text.startswith(("%struct.", '%"struct.')))
 
 
 def _owners(lines: _Lines) -> dict[str, str]:

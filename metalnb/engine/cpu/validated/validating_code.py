@@ -77,7 +77,7 @@ done:
   ret void
 }
 
-define internal void @metalnb_turn() alwaysinline nounwind {
+define internal void @metalnb_iteration() alwaysinline nounwind {
   %flag = load ptr, ptr @metalnb_stopping, !nosanitize !{}
   %stopping = load volatile i64, ptr %flag, !nosanitize !{}
   %late = icmp ne i64 %stopping, 0
@@ -112,7 +112,7 @@ def insert_calls(text: str) -> ValidatingCode:
 
 def _calls_before(inst: IRInstruction, names: Iterator[str]) -> Iterator[str]:
     if inst.opcode == "br" and "!llvm.loop " in inst.metadata:
-        yield f"  call void @metalnb_turn(){inst.debug_suffix}"
+        yield f"  call void @metalnb_iteration(){inst.debug_suffix}"
     elif inst.opcode == "atomicrmw" and inst.word in _MODIFIED:
         yield f"  call void @metalnb_modified({inst.pointer}, i64 {inst.type.bits // 8}){inst.debug_suffix}"
     elif inst.opcode in _DIVISIONS and (divisor := inst.operands[1]).text.startswith("%"):
@@ -139,8 +139,8 @@ def _calls_after(
     yield from _operation_call(Operand(inst.type, inst.result), operands, number, inst.debug_suffix, names)
 
 
-def _is_float(kind: IRType) -> bool:
-    return kind.kind in {"float", "vector"} and kind.element.text in _FLOATS
+def _is_float(ir_type: IRType) -> bool:
+    return ir_type.kind in {"float", "vector"} and ir_type.element.text in _FLOATS
 
 
 def _source_name(name: str) -> str:
@@ -152,36 +152,36 @@ def _source_name(name: str) -> str:
 
 
 def _operation_call(
-    result: Operand, operands: list[Operand], number: int, place: str, names: Iterator[str],
+    result: Operand, operands: list[Operand], number: int, debug_suffix: str, names: Iterator[str],
 ) -> Iterator[str]:  # fmt: skip
     if any(operand.type.components != result.type.components for operand in operands):
         return
     for lane in range(result.type.components):
         words = []
         for operand in (result, *operands):
-            name = yield from _component(operand, lane, place, names)
+            name = yield from _component(operand, lane, debug_suffix, names)
             if operand.type.element.text != "float":
                 narrow, name = name, next(names)
-                yield f"  {name} = fpext {operand.type.element} {narrow} to float{place}"
+                yield f"  {name} = fpext {operand.type.element} {narrow} to float{debug_suffix}"
             words.append(f"float {name}")
         words += ["float 0.0"] * (4 - len(words))
-        yield f"  call void @metalnb_made({', '.join(words)}, i32 {number << 2 | len(operands)}){place}"
+        yield f"  call void @metalnb_made({', '.join(words)}, i32 {number << 2 | len(operands)}){debug_suffix}"
 
 
-def _call_per_lane(operand: Operand, call: str, place: str, names: Iterator[str]) -> Iterator[str]:
+def _call_per_lane(operand: Operand, call: str, debug_suffix: str, names: Iterator[str]) -> Iterator[str]:
     """Yield a call with each lane of an integer, widened."""
     for lane in range(operand.type.components):
-        name = yield from _component(operand, lane, place, names)
+        name = yield from _component(operand, lane, debug_suffix, names)
         if operand.type.element.text != "i64":
             narrow, name = name, next(names)
-            yield f"  {name} = sext {operand.type.element} {narrow} to i64{place}"
-        yield f"  {call.format(name)}{place}"
+            yield f"  {name} = sext {operand.type.element} {narrow} to i64{debug_suffix}"
+        yield f"  {call.format(name)}{debug_suffix}"
 
 
-def _component(operand: Operand, lane: int, place: str, names: Iterator[str]) -> Generator[str, None, str]:
+def _component(operand: Operand, lane: int, debug_suffix: str, names: Iterator[str]) -> Generator[str, None, str]:
     """Yield the instruction that extracts a lane of a vector; return the lane's name."""
     if operand.type.kind != "vector":
         return operand.text
     name = next(names)
-    yield f"  {name} = extractelement {operand}, i32 {lane}{place}"
+    yield f"  {name} = extractelement {operand}, i32 {lane}{debug_suffix}"
     return name

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ...clang.entry_point import ENTRY
+from ...clang.entry_point import ENTRY_POINT
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
 from ...robust.entry_protocol import LoopBudget, Root, record_pointers, record_range
 from ...robust.launch_facts import LaunchFacts
@@ -43,13 +43,13 @@ class CudaEntry:
         If the kernel reads or writes memory in a way that no check covers.
     """
 
-    function = ENTRY
+    function = ENTRY_POINT
     # A thread runs about 10^8 instructions per second. If every third instruction loads a separate sector, a GPU
     # with 320 GB/s takes a second for 2^35.
     loop_budget = LoopBudget(total=1 << 35, per_thread=1 << 26, after_stop=1 << 34)
 
     def __init__(self, module: IRModule) -> None:
-        function = module.functions[ENTRY]
+        function = module.functions[ENTRY_POINT]
         names = (parameter.text for parameter in function.parameters)
         *arguments, self.launch, self.limits, self.faults, self.flag = names
         self.arguments = tuple(arguments)

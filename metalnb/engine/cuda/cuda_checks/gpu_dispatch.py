@@ -51,7 +51,7 @@ class GpuDispatch:
     Attributes
     ----------
     addresses : tuple of 3 int
-        Of the limits, the records of faults, and the flag.
+        The device addresses of the limits, the fault records and the stop flag.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class GpuDispatch:
 
     @property
     def name(self) -> str:
-        """The kernel's."""
+        """The kernel's name."""
         return self._unit.signature.name
 
     @property

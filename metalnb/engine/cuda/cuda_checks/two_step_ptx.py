@@ -38,7 +38,7 @@ _SIMPLIFY = (
 )  # fmt: skip
 _DECLARED = re.compile(r"^declare .*@metalnb_(\w+)\(.*$", re.MULTILINE)
 _PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # true of the original module
-_PLACES = re.compile(r",? !dbg !\d+|^!llvm\.dbg\.cu = .*$", re.MULTILINE)
+_DEBUG_LOCATIONS = re.compile(r",? !dbg !\d+|^!llvm\.dbg\.cu = .*$", re.MULTILINE)
 _SHARED_MEMORY = f"""define internal ptr addrspace(3) @{SHARED}(i32 %0) alwaysinline {{
   %2 = call ptr addrspace(3) asm "mov.u64 $0, metalnb_dynamic;", "=l"()
   %3 = zext i32 %0 to i64
@@ -84,7 +84,7 @@ class CheckedPtx:
         """
         function = kernel.module.functions[CudaEntry.function]
         text = replace_function(self._text, function, head=_PROMISES.sub("", function.head))
-        text = _DECLARED.sub(_definition, _PLACES.sub("", text))
+        text = _DECLARED.sub(_definition, _DEBUG_LOCATIONS.sub("", text))
         return finish_ptx(self._unit, _compile_ir(self._unit, text, self._capability), lambda: text)
 
 

@@ -192,8 +192,8 @@ class DifferenceRanges(ConditionRanges):
 
 
 def _low_bits(number: Scalar, step: int) -> Scalar:
-    kind = type_of(f"i{number.bits}")
-    return Scalar("and", kind, (number, Scalar("constant", kind, number=step - 1)), number.inst)
+    ir_type = type_of(f"i{number.bits}")
+    return Scalar("and", ir_type, (number, Scalar("constant", ir_type, number=step - 1)), number.inst)
 
 
 def power_of_two_factor(value: Scalar, depth: int = _DEPTH) -> int:

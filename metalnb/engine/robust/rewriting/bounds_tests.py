@@ -123,10 +123,10 @@ class ConditionWriter:
     def _narrow_index(self, index: str) -> str:
         """Return the 32-bit integer that an index extends, or an empty string."""
         definition = self._definitions.get(index)
-        kind = definition.type if definition else None
+        ir_type = definition.type if definition else None
         if definition is not None and definition.opcode in {"zext", "sext"}:
-            index, kind = definition.operands[0].text, definition.operands[0].type
-        return index if kind is not None and kind.bits == _NARROW_BITS and kind.kind == "integer" else ""
+            index, ir_type = definition.operands[0].text, definition.operands[0].type
+        return index if ir_type is not None and ir_type.bits == _NARROW_BITS and ir_type.kind == "integer" else ""
 
     def _write_any_root_test(self, address: str, place: PointerPlace, size: int) -> str:
         """Compare an address with the bounds of each buffer it may be in."""
@@ -155,7 +155,7 @@ class ConditionWriter:
 
     def _widen_index(self, index: str) -> str:
         definition = self._definitions.get(index)
-        kind = definition.type if definition else None
-        if kind is None or kind.bits == _WIDE_BITS:
+        ir_type = definition.type if definition else None
+        if ir_type is None or ir_type.bits == _WIDE_BITS:
             return index
-        return self._code.op(f"{'sext' if kind.bits < _WIDE_BITS else 'trunc'} {kind} {index} to i64")
+        return self._code.op(f"{'sext' if ir_type.bits < _WIDE_BITS else 'trunc'} {ir_type} {index} to i64")

@@ -207,7 +207,7 @@ class _Checks:
     ) -> None:  # fmt: skip
         """Write an access under its condition, with the value names of this version of a block or loop."""
         code, blocks = self._code, self._function.blocks
-        code.place = inst.place
+        code.debug_location = inst.debug_location
         after, faults = code.fresh_name(), []
         for site, access in checks:
             inside, fault = code.fresh_name(), code.fresh_name()
@@ -226,7 +226,7 @@ class _Checks:
         if result:
             zeros = "".join(f", [ {inst.type.zero}, {fault} ]" for fault in faults)
             code.op(f"phi {inst.type} [ {inst.result}, {inside} ]{zeros}", result)
-        code.place = ""
+        code.debug_location = ""
 
     def _write_bound_branch(self, access: Access, names: Mapping[str, str], inside: str) -> None:
         """Branch to the access if its index is below a bound that the loop does not change."""

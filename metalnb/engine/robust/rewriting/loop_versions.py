@@ -265,9 +265,9 @@ class LoopVersions:
         if root is None:
             return None
         if phi is None:
-            kind = self._types.get(name)
-            is_pointer = kind is not None and kind.kind == "pointer"
-            return (root, self.conditions.write_distance(root, str(kind), name), 0) if is_pointer else None
+            ir_type = self._types.get(name)
+            is_pointer = ir_type is not None and ir_type.kind == "pointer"
+            return (root, self.conditions.write_distance(root, str(ir_type), name), 0) if is_pointer else None
         if phi.opcode != "phi" or phi.block != values.header or phi.type.kind != "pointer":
             return None
         start, next_value = values.initial_and_next(phi)
@@ -381,5 +381,5 @@ class LoopVersions:
         return results | {parameter.text: parameter.type for parameter in original.parameters}
 
     def _integer(self, name: str) -> Operand | None:
-        kind = self._types.get(name)
-        return Operand(kind, name) if kind is not None and kind.kind == "integer" else None
+        ir_type = self._types.get(name)
+        return Operand(ir_type, name) if ir_type is not None and ir_type.kind == "integer" else None

@@ -82,8 +82,8 @@ class StartCode:
         if limit not in self.limits:
             self.limits.append(limit)
         kind, offset = self._target.pointer_type, 8 * self.limits.index(limit)
-        place = self._code.op(f"getelementptr i8, {kind} {self._pointer(self._target.argument_count)}, i64 {offset}")
-        return self._code.op(f"load i{bits}, {kind} {place}, align 8")
+        address = self._code.op(f"getelementptr i8, {kind} {self._pointer(self._target.argument_count)}, i64 {offset}")
+        return self._code.op(f"load i{bits}, {kind} {address}, align 8")
 
     def _recompute(self, name: str) -> str:
         """Recompute a variable's pointer at the entry, since its definition need not dominate every access."""

@@ -76,7 +76,7 @@ def _join_condition(block: list[IRInstruction], body: Collection[str], start: St
     else:
         new_condition = code.op(f"select i1 {condition}, i1 true, i1 {is_stopped}")
     code.do(f"br i1 {new_condition}, label {yes}, label {no}")
-    block[-1].metadata, block[-1].place = last.metadata, last.place
+    block[-1].metadata, block[-1].debug_location = last.metadata, last.debug_location
     return Flag(frozenset(map(id, block[before:])), last)
 
 

@@ -25,12 +25,12 @@ class WrittenCode:
     ----------
     label : str
         The label of the block that is being written.
-    place : str
+    debug_location : str
         The ``!dbg`` that new instructions get.
     """
 
     def __init__(self, prefix: str) -> None:
-        self.label = self.place = ""
+        self.label = self.debug_location = ""
         self._prefix = prefix
         self._count = 0
         self._block: list[IRInstruction] = []
@@ -71,15 +71,15 @@ class WrittenCode:
 
     def _read(self, text: str) -> IRInstruction:
         inst = read_instruction(f"  {text}")
-        if self.place:
-            inst.place, inst.metadata = self.place, f"{inst.metadata}, {self.place}"
+        if self.debug_location:
+            inst.debug_location, inst.metadata = self.debug_location, f"{inst.metadata}, {self.debug_location}"
         return inst
 
     def clone(self, inst: IRInstruction, names: Mapping[str, str]) -> IRInstruction:
         """Return a copy of an instruction, not yet inserted, with renamed operands, and its result renamed or new."""
         result = f"{names.get(inst.result) or self.fresh_name()} = " if inst.result else ""
         clone = read_instruction(f"  {result}{inst.renamed_text(names)}")
-        clone.type, clone.place, clone.metadata = inst.type, inst.place, inst.metadata
+        clone.type, clone.debug_location, clone.metadata = inst.type, inst.debug_location, inst.metadata
         return clone
 
     def write_check(self, flag: str, success: str, failure: str) -> None:

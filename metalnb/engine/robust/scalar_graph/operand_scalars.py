@@ -50,12 +50,12 @@ class Scalar:
     )  # fmt: skip
 
     def __init__(
-        self, op: str, kind: IRType, operands: Iterable[Scalar] = (), inst: IRInstruction | None = None, *,
+        self, op: str, ir_type: IRType, operands: Iterable[Scalar] = (), inst: IRInstruction | None = None, *,
         word: str = "", number: int = 0, part: int = 0, relation: Relation = EQUAL,
     ) -> None:  # fmt: skip
         self.op = op
-        self.integer = kind.kind == "integer"
-        self.bits = kind.bits if self.integer else 64
+        self.integer = ir_type.kind == "integer"
+        self.bits = ir_type.bits if self.integer else 64
         self.operands = tuple(operands)
         self.word, self.number, self.part, self.relation = word, number, part, relation
         self.labels: list[str] = []
@@ -100,48 +100,48 @@ class Operands:
         cached = self._components.get(operand.text)
         if cached is not None:
             return cached
-        kind = operand.type
-        if kind.kind != "vector":
-            return [self.constant(kind, operand.text)]
-        return [self.constant(kind.element, text) for text in _component_texts(operand)]
+        ir_type = operand.type
+        if ir_type.kind != "vector":
+            return [self.constant(ir_type, operand.text)]
+        return [self.constant(ir_type.element, text) for text in _component_texts(operand)]
 
-    def constant(self, kind: IRType, text: str) -> Scalar:
+    def constant(self, ir_type: IRType, text: str) -> Scalar:
         """Return the scalar of a constant; an undefined one gets a new scalar each time."""
-        cached = self._constants.get((kind.text, text))
+        cached = self._constants.get((ir_type.text, text))
         if cached is not None:
             return cached
         if text.startswith("@"):
-            scalar = Scalar("global", kind, word=text)
+            scalar = Scalar("global", ir_type, word=text)
             scalar.name = self.pointers[scalar] = text
         elif expression := _EXPRESSION.match(text):
-            scalar = self._expression(kind, split_list(expression[1]))
+            scalar = self._expression(ir_type, split_list(expression[1]))
         else:
-            number, bits = _number(text), kind.bits or 64
+            number, bits = _number(text), ir_type.bits or 64
             if number is None:
-                return Scalar("unknown", kind)
+                return Scalar("unknown", ir_type)
             number &= (1 << bits) - 1
-            scalar = Scalar("constant", kind, number=number - (number >> bits - 1 << bits))
-        self._constants[kind.text, text] = scalar
+            scalar = Scalar("constant", ir_type, number=number - (number >> bits - 1 << bits))
+        self._constants[ir_type.text, text] = scalar
         return scalar
 
-    def _expression(self, kind: IRType, parts: list[str]) -> Scalar:
+    def _expression(self, ir_type: IRType, parts: list[str]) -> Scalar:
         """Return the value of a constant expression: a pointer cast to another address space, or at an offset."""
         if len(parts) == 1:
             return self.constant(*split_type(parts[0].rpartition(" to ")[0]))
         if len(parts) == 3 and parts[0] == "i8":
-            return Scalar("add", kind, (self.constant(*split_type(parts[1])), self.constant(*split_type(parts[2]))))
-        return Scalar("unknown", kind)
+            return Scalar("add", ir_type, (self.constant(*split_type(parts[1])), self.constant(*split_type(parts[2]))))
+        return Scalar("unknown", ir_type)
 
-    def loaded_part(self, value: Scalar, first_bit: int, kind: IRType) -> Scalar | None:
+    def loaded_part(self, value: Scalar, first_bit: int, ir_type: IRType) -> Scalar | None:
         """Return a load of some bits of a loaded value, counted from the lowest; None if no load yields them."""
-        bits = kind.bits
+        bits = ir_type.bits
         if value.op != "load" or value.inst is None or not bits or bits % 8 or value.bits % bits:
             return None
         if first_bit % bits or not 0 <= first_bit < value.bits:
             return None
         number = value.part * (value.bits // bits) + first_bit // bits
         key = value.inst.result, number, bits
-        return self._parts.setdefault(key, Scalar("load", kind, (), value.inst, part=number))
+        return self._parts.setdefault(key, Scalar("load", ir_type, (), value.inst, part=number))
 
 
 def _component_texts(operand: Operand) -> list[str]:

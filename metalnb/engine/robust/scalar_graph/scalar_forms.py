@@ -25,17 +25,17 @@ _COPIES = frozenset({"llvm.expect", "llvm.ssa.copy", "llvm.launder.invariant.gro
 
 def opaque_components(i: IRInstruction) -> list[Scalar]:
     """Return opaque components, known only by the instruction that defines them."""
-    kind = i.type.element if i.type.kind == "vector" else i.type
-    return [Scalar(i.opcode, kind, (), i, part=part) for part in range(i.type.components)]
+    ir_type = i.type.element if i.type.kind == "vector" else i.type
+    return [Scalar(i.opcode, ir_type, (), i, part=part) for part in range(i.type.components)]
 
 
 def _per_component(graph: Operands, i: IRInstruction, op: str = "", relation: Relation = EQUAL) -> list[Scalar]:
     """Apply an operation component by component; a scalar operand is used for every component."""
-    kind, parts = i.type.element, i.type.components
+    ir_type, parts = i.type.element, i.type.components
     operands = [graph.components(operand) for operand in i.operands]
     operands = [components if len(components) == parts else components * parts for components in operands]
     return [
-        Scalar(op or i.opcode, kind, [g[part] for g in operands], i, relation=relation, part=part)
+        Scalar(op or i.opcode, ir_type, [g[part] for g in operands], i, relation=relation, part=part)
         for part in range(parts)
     ]  # fmt: skip
 
@@ -56,8 +56,8 @@ def _half_of_load(graph: Operands, i: IRInstruction) -> list[Scalar]:
     half = (1 << value.bits // 2) - 1
     half_operand = value.bits // 2 if i.opcode == "lshr" else half
     if i.type.kind == "integer" and second.is_constant and second.number == half_operand:
-        kind = type_of(f"i{value.bits // 2}")
-        part = graph.loaded_part(value, half_operand if i.opcode == "lshr" else 0, kind)
+        ir_type = type_of(f"i{value.bits // 2}")
+        part = graph.loaded_part(value, half_operand if i.opcode == "lshr" else 0, ir_type)
         if part is not None:
             return [Scalar("zext", i.type, (part,), i)]
     return _per_component(graph, i)
@@ -100,8 +100,8 @@ def _insertelement(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
 
 def _shufflevector(graph: Operands, i: IRInstruction) -> list[Scalar]:
     elements = [*graph.components(i.operands[0]), *graph.components(i.operands[1])]
-    places = graph.components(i.operands[2])
-    return [elements[p.number] if p.is_constant else Scalar("unknown", i.type.element) for p in places]
+    indices = graph.components(i.operands[2])
+    return [elements[p.number] if p.is_constant else Scalar("unknown", i.type.element) for p in indices]
 
 
 def _extractvalue(graph: Operands, i: IRInstruction) -> list[Scalar] | None:

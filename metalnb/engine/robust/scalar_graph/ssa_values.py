@@ -58,18 +58,18 @@ class ScalarGraph(Operands):
         """Return the components of an instruction's value."""
         return self._components[inst.result]
 
-    def _register(self, name: str, kind: IRType, scalars: list[Scalar]) -> None:
+    def _register(self, name: str, ir_type: IRType, scalars: list[Scalar]) -> None:
         self._components[name] = scalars
         if len(scalars) == 1:
             scalars[0].name = scalars[0].name or name
-            if kind.kind == "pointer":
+            if ir_type.kind == "pointer":
                 self.pointers.setdefault(scalars[0], name)
 
     def _cases(self, inst: IRInstruction) -> list[tuple[Scalar, str]]:
-        kind = inst.operands[0].type
+        ir_type = inst.operands[0].type
         selector = self.of(inst.operands[0])
         return [
-            (Scalar("icmp", BIT, (selector, self.constant(kind, case)), inst), target)
+            (Scalar("icmp", BIT, (selector, self.constant(ir_type, case)), inst), target)
             for case, target in zip(inst.cases, inst.targets[1:], strict=True)
         ]
 

@@ -49,11 +49,11 @@ def _find_granule(array: str, users: Mapping[str, list[IRInstruction]], layout: 
         pointer = worklist.pop()
         for inst in users.get(pointer, ()):
             if inst.opcode in {"load", "store"} and inst.pointer.text == pointer:
-                kind = inst.type if inst.opcode == "load" else inst.operands[0].type
+                ir_type = inst.type if inst.opcode == "load" else inst.operands[0].type
                 escapes = inst.opcode == "store" and inst.operands[0].text == pointer
-                if kind.is_aggregate or kind.element.bits == 1 or inst.ordering or escapes:
+                if ir_type.is_aggregate or ir_type.element.bits == 1 or inst.ordering or escapes:
                     return pointers, 0
-                sizes.add(layout.size(kind.element))
+                sizes.add(layout.size(ir_type.element))
             elif inst.opcode == "getelementptr" and inst.operands[0].text == pointer:
                 offset, factors = index_steps(inst, layout)
                 steps |= {offset, *(size for _, size in factors)}

@@ -12,7 +12,7 @@ __all__ = ["live_across_barriers"]
 _REMATERIALIZED = BINARY | CASTS | {"select", "fneg", "insertelement", "shufflevector", "extractelement"}
 _LAST = 1 << 30  # a phi uses its values at the end of a block
 
-_Place = tuple[int, int]
+_Position = tuple[int, int]
 
 
 def live_across_barriers(analysis: LaneShapes) -> frozenset[str]:
@@ -24,12 +24,12 @@ def live_across_barriers(analysis: LaneShapes) -> frozenset[str]:
     """
     flow = analysis.flow
     rank = {label: i for i, label in enumerate(flow.linear_order())}
-    places: dict[int, _Place] = {}
-    barriers: list[_Place] = []
+    positions: dict[int, _Position] = {}
+    barriers: list[_Position] = []
     barrier_loops: set[str] = set()
     for label in flow.order:
         for i, inst in enumerate(flow.function.blocks[label]):
-            places[id(inst)] = (rank[label], i)
+            positions[id(inst)] = (rank[label], i)
             if inst.word == "metalnb_barrier":
                 barriers.append((rank[label], i))
                 barrier_loops.update(flow.enclosing_loops(label))
@@ -41,8 +41,8 @@ def live_across_barriers(analysis: LaneShapes) -> frozenset[str]:
             return False
         if any(h in barrier_loops and inst.block not in flow.loops[h].body for h in flow.enclosing_loops(block)):
             return True
-        last = (rank[block], _LAST) if use.opcode == "phi" else places[id(use)]
-        return any(places[id(inst)] < barrier < last for barrier in barriers)
+        last = (rank[block], _LAST) if use.opcode == "phi" else positions[id(use)]
+        return any(positions[id(inst)] < barrier < last for barrier in barriers)
 
     constants = _lane_constants(analysis)
     return frozenset(

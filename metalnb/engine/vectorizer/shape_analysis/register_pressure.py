@@ -64,9 +64,9 @@ def _phi_uses(analysis: LaneShapes, label: str, sizes: dict[str, int]) -> set[st
 
 
 def _bits(analysis: LaneShapes, name: str, *, masks: bool) -> int:
-    kind = analysis.definitions[name].type
-    if kind.kind == "pointer":
+    ir_type = analysis.definitions[name].type
+    if ir_type.kind == "pointer":
         return 0
-    if kind.kind == "integer" and kind.bits == 1:
+    if ir_type.kind == "integer" and ir_type.bits == 1:
         return 0 if masks else _CONDITION
-    return 8 * analysis.layout.size(kind)
+    return 8 * analysis.layout.size(ir_type)

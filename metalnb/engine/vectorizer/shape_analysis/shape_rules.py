@@ -91,8 +91,8 @@ def _flags(args: RuleArguments) -> int:
     return flags
 
 
-def _is_number(kind: IRType) -> bool:
-    return kind.kind in {"integer", "pointer"}
+def _is_number(ir_type: IRType) -> bool:
+    return ir_type.kind in {"integer", "pointer"}
 
 
 def _sum(args: RuleArguments) -> LaneShape:
@@ -266,18 +266,18 @@ def index_steps(inst: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tu
     """
     offset, steps = 0, []
     assert inst.element is not None  # noqa: S101  (every getelementptr has one)
-    kind = inst.element
+    ir_type = inst.element
     for i, operand in enumerate(inst.operands[1:], 1):
         if i == 1:
-            size = layout.size(kind)
+            size = layout.size(ir_type)
         else:
-            whole = layout.resolve(kind)
+            whole = layout.resolve(ir_type)
             if whole.kind == "struct":
-                at, kind = layout.field(whole, int(operand.text))
+                at, ir_type = layout.field(whole, int(operand.text))
                 offset += at
                 continue
-            kind = whole.element
-            size = layout.size(kind)
+            ir_type = whole.element
+            size = layout.size(ir_type)
         if operand.text.lstrip("-").isdigit():
             offset += int(operand.text) * size
         else:

@@ -52,24 +52,24 @@ def write_collective(body: FunctionBody, inst: IRInstruction) -> None:
     body.define_scalar(inst, write_reduction(body, word, inst.type, value))
 
 
-def write_reduction(body: FunctionBody, word: str, kind: IRType, vector: str) -> str:
+def write_reduction(body: FunctionBody, word: str, ir_type: IRType, vector: str) -> str:
     """Return the sum, or another reduction, of the active lanes."""
     emitter = body.emitter
-    lanes = emitter.lanes(kind)
-    identity = _identity(word, kind)
-    masked = emitter.op(f"select {emitter.mask} {body.mask}, {lanes} {vector}, {lanes} splat ({kind} {identity})")
-    name = f"llvm.vector.reduce.{word}.v{body.width}{mangle(str(kind))}"
+    lanes = emitter.lanes(ir_type)
+    identity = _identity(word, ir_type)
+    masked = emitter.op(f"select {emitter.mask} {body.mask}, {lanes} {vector}, {lanes} splat ({ir_type} {identity})")
+    name = f"llvm.vector.reduce.{word}.v{body.width}{mangle(str(ir_type))}"
     if word == "fadd":
-        return emitter.call(name, str(kind), (str(kind), identity), (lanes, masked), flags="reassoc ")
-    return emitter.call(name, str(kind), (lanes, masked))
+        return emitter.call(name, str(ir_type), (str(ir_type), identity), (lanes, masked), flags="reassoc ")
+    return emitter.call(name, str(ir_type), (lanes, masked))
 
 
-def _identity(word: str, kind: IRType) -> str:
+def _identity(word: str, ir_type: IRType) -> str:
     if word == "fadd":
         return "-0.0"
     if word in {"fmin", "fmax"}:
-        return _INFINITY[str(kind)][word == "fmax"]
-    half = 1 << (kind.bits - 1)
+        return _INFINITY[str(ir_type)][word == "fmax"]
+    half = 1 << (ir_type.bits - 1)
     return str({"and": -1, "umin": -1, "smin": half - 1, "smax": -half}.get(word, 0))
 
 
@@ -108,14 +108,14 @@ def _write_shuffle(body: FunctionBody, inst: IRInstruction) -> None:
     body.define(inst, [emitter.op(f"select {emitter.mask} {is_valid}, {lanes} {source_value}, {lanes} {vector}")])
 
 
-def _shuffle_constants(body: FunctionBody, kind: IRType, vector: str, numbers: Sequence[int]) -> str:
+def _shuffle_constants(body: FunctionBody, ir_type: IRType, vector: str, numbers: Sequence[int]) -> str:
     """Shuffle from a lane with a constant number; a lane whose source is inactive keeps its own value."""
     emitter = body.emitter
     sources = [number if number < _GROUP else lane for lane, number in enumerate(numbers)]
-    source_value = emitter.shuffle(kind, vector, "poison", sources)
+    source_value = emitter.shuffle(ir_type, vector, "poison", sources)
     if body.mask == EVERY_LANE:
         return source_value
-    lanes = emitter.lanes(kind)
+    lanes = emitter.lanes(ir_type)
     active = emitter.shuffle("i1", body.mask, "poison", sources)
     return emitter.op(f"select {emitter.mask} {active}, {lanes} {source_value}, {lanes} {vector}")
 
@@ -129,10 +129,10 @@ def _lane_value(body: FunctionBody, inst: IRInstruction) -> str:
     return emitter.op(f"extractelement {emitter.lanes(value.type)} {vector}, i32 {lane}")
 
 
-def _permute(body: FunctionBody, kind: IRType, vector: str, lane: str) -> str:
+def _permute(body: FunctionBody, ir_type: IRType, vector: str, lane: str) -> str:
     """Return for each lane the value of another lane, by its number modulo 32."""
     emitter = body.emitter
-    if kind.bits == 32:
+    if ir_type.bits == 32:
         return _permute_words(body, vector, lane)
     op, wide, words = emitter.op, emitter.lanes("i64"), emitter.lanes("i32")
     high = op(f"trunc {wide} {op(f'lshr {wide} {vector}, splat (i64 32)')} to {words}")

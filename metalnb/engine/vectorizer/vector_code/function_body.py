@@ -123,9 +123,9 @@ class FunctionBody:
         """Return an operand's shape in the current block."""
         return self.analysis.shape_at(text, self.current_block)
 
-    def scalars(self, kind: IRType) -> list[IRType]:
+    def scalars(self, ir_type: IRType) -> list[IRType]:
         """Return the scalar types that make up a type."""
-        return self.analysis.layout.scalars(kind)
+        return self.analysis.layout.scalars(ir_type)
 
     # ---- Uses of values.
 
@@ -172,12 +172,12 @@ class FunctionBody:
             raise NotVectorized(message)
         return value.scalar
 
-    def parts(self, text: str, kind: IRType) -> list[str]:
+    def parts(self, text: str, ir_type: IRType) -> list[str]:
         """Return an operand's vectors, one for each scalar of its type."""
         value = self.value(text)
         if value is None:
-            kinds = self.scalars(kind)
-            return [self.emitter.splat(k, c) for k, c in zip(kinds, self._constant_scalars(kind, text), strict=True)]
+            kinds = self.scalars(ir_type)
+            return [self.emitter.splat(k, c) for k, c in zip(kinds, self._constant_scalars(ir_type, text), strict=True)]
         if value.parts is not None:
             return value.parts
         parts = self._broadcast(value)
@@ -185,48 +185,48 @@ class FunctionBody:
             value.parts = parts
         return parts
 
-    def vector(self, text: str, kind: IRType) -> str:
+    def vector(self, text: str, ir_type: IRType) -> str:
         """Return the vector of an operand of a scalar type."""
-        return self.parts(text, kind)[0]
+        return self.parts(text, ir_type)[0]
 
     def _broadcast(self, value: LaneValue) -> list[str]:
         """Build the vectors of a uniform or strided value at its definition."""
-        emitter, kind, at = self.emitter, value.type, value.mark
+        emitter, ir_type, at = self.emitter, value.type, value.mark
         if value.shape.stride:
-            ramp = emitter.ramp("i64" if kind.kind == "pointer" else str(kind), value.shape.stride)
-            if kind.kind == "pointer":
-                return [emitter.op(f"getelementptr i8, {kind} {value.scalar}, {emitter.lanes('i64')} {ramp}", at)]
-            return [emitter.op(f"add {emitter.lanes(kind)} {emitter.splat(kind, value.scalar, at)}, {ramp}", at)]
+            ramp = emitter.ramp("i64" if ir_type.kind == "pointer" else str(ir_type), value.shape.stride)
+            if ir_type.kind == "pointer":
+                return [emitter.op(f"getelementptr i8, {ir_type} {value.scalar}, {emitter.lanes('i64')} {ramp}", at)]
+            return [emitter.op(f"add {emitter.lanes(ir_type)} {emitter.splat(ir_type, value.scalar, at)}, {ramp}", at)]
         return [
             emitter.splat(k, scalar, at)
-            for k, scalar in zip(self.scalars(kind), self._split_scalar(kind, value.scalar, at), strict=True)
+            for k, scalar in zip(self.scalars(ir_type), self._split_scalar(ir_type, value.scalar, at), strict=True)
         ]
 
-    def _split_scalar(self, kind: IRType, scalar: str, at: Mark | None) -> list[str]:
+    def _split_scalar(self, ir_type: IRType, scalar: str, at: Mark | None) -> list[str]:
         """Return the scalars of a uniform vector or aggregate."""
-        whole = self.analysis.layout.resolve(kind)
+        whole = self.analysis.layout.resolve(ir_type)
         op = self.emitter.op
         if whole.kind == "vector":
-            return [op(f"extractelement {kind} {scalar}, i64 {i}", at) for i in range(whole.count)]
+            return [op(f"extractelement {ir_type} {scalar}, i64 {i}", at) for i in range(whole.count)]
         if whole.kind in {"struct", "array"}:
             count = len(whole.fields) if whole.kind == "struct" else whole.count
             scalars = []
             for i in range(count):
                 field_type = whole.fields[i] if whole.kind == "struct" else whole.element
-                scalars += self._split_scalar(field_type, op(f"extractvalue {kind} {scalar}, {i}", at), at)
+                scalars += self._split_scalar(field_type, op(f"extractvalue {ir_type} {scalar}, {i}", at), at)
             return scalars
         return [scalar]
 
-    def _constant_scalars(self, kind: IRType, text: str) -> list[str]:
+    def _constant_scalars(self, ir_type: IRType, text: str) -> list[str]:
         """Return the scalars of a constant."""
-        whole = self.analysis.layout.resolve(kind)
-        count = len(self.scalars(kind))
+        whole = self.analysis.layout.resolve(ir_type)
+        count = len(self.scalars(ir_type))
         if whole.kind not in {"vector", "array", "struct"}:
             return [text]
         if text in {"poison", "undef"}:
             return [text] * count
         if text == "zeroinitializer":
-            return [k.zero for k in self.scalars(kind)]
+            return [k.zero for k in self.scalars(ir_type)]
         if text.startswith("splat ("):
             return [split_type(text[7:-1])[1]] * count
         scalars = []

@@ -60,12 +60,12 @@ def write_lane_loop(
 class _Column:
     """A vector in memory, whose elements lanes can read and write. A bool takes a byte there."""
 
-    def __init__(self, body: FunctionBody, kind: IRType) -> None:
+    def __init__(self, body: FunctionBody, ir_type: IRType) -> None:
         self._emitter = body.emitter
         self._bits = f"i{body.width}"
-        self._bool = kind.bits == 1
-        self._kind = "i8" if self._bool else str(kind)
-        self._lanes = body.emitter.lanes(self._kind)
+        self._bool = ir_type.bits == 1
+        self._type = "i8" if self._bool else str(ir_type)
+        self._lanes = body.emitter.lanes(self._type)
         self._slot = body.emitter.slot(self._lanes)
 
     def store_all(self, vector: str) -> None:
@@ -78,13 +78,13 @@ class _Column:
         return self._emitter.op(f"trunc {self._lanes} {vector} to {self._emitter.mask}") if self._bool else vector
 
     def load_lane(self, lane: str) -> str:
-        element = self._emitter.op(f"load {self._kind}, ptr {self._element(lane)}")
+        element = self._emitter.op(f"load {self._type}, ptr {self._element(lane)}")
         return self._emitter.op(f"trunc i8 {element} to i1") if self._bool else element
 
     def store_lane(self, lane: str, scalar: str) -> None:
         if self._bool:
             scalar = self._emitter.op(f"zext i1 {scalar} to i8")
-        self._emitter.do(f"store {self._kind} {scalar}, ptr {self._element(lane)}")
+        self._emitter.do(f"store {self._type} {scalar}, ptr {self._element(lane)}")
 
     def _element(self, lane: str) -> str:
-        return self._emitter.op(f"getelementptr {self._kind}, ptr {self._slot}, {self._bits} {lane}")
+        return self._emitter.op(f"getelementptr {self._type}, ptr {self._slot}, {self._bits} {lane}")

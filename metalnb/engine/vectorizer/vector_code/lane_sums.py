@@ -51,17 +51,17 @@ class _UnknownSum(Exception):
     """Raised if a value is not known to be such a sum."""
 
 
-def find_lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
+def find_lane_sum(body: FunctionBody, text: str, ir_type: IRType) -> LaneSum | None:
     """Return an address as a sum; None if it is not known to be one.
 
     Parameters
     ----------
     body : FunctionBody
     text : str
-    kind : IRType
+    ir_type : IRType
     """
     try:
-        return _Reader(body).sum_of(text, kind)
+        return _Reader(body).sum_of(text, ir_type)
     except _UnknownSum:
         return None
 
@@ -80,31 +80,31 @@ class _Reader:
         self._known: dict[str, LaneSum] = {}
         self._visited = 0
 
-    def sum_of(self, text: str, kind: IRType) -> LaneSum:
+    def sum_of(self, text: str, ir_type: IRType) -> LaneSum:
         """Return a value's sum."""
         total = self._known.get(text)
         if total is None:
             self._visited += 1
-            if self._visited > _MAX_VISITED or kind.kind not in {"pointer", "integer"}:
+            if self._visited > _MAX_VISITED or ir_type.kind not in {"pointer", "integer"}:
                 raise _UnknownSum
-            total = self._known[text] = self._sum(text, kind)
+            total = self._known[text] = self._sum(text, ir_type)
             if len(total) > _MAX_TERMS or any(len(factors) > _MAX_FACTORS for factors in total):
                 raise _UnknownSum
         return total
 
-    def _sum(self, text: str, kind: IRType) -> LaneSum:
-        bits = _WORD if kind.kind == "pointer" else kind.bits
+    def _sum(self, text: str, ir_type: IRType) -> LaneSum:
+        bits = _WORD if ir_type.kind == "pointer" else ir_type.bits
         if text.lstrip("-").isdigit():
             return self._constant(int(text) % (1 << bits))
         shape = self._body.shape(text)
         inst = self._body.analysis.definitions.get(text)
         if shape.uniform and not shape.guards:
-            return self._uniform(text, kind)
+            return self._uniform(text, ir_type)
         if inst is not None and inst.word == "metalnb_lane":
             return {(): tuple(range(self._body.width))}
         tight = bits == _WORD or shape.tight & UNSIGNED or is_aligned(shape, self._body.width)
         if shape.stride is not None and not shape.guards and tight:
-            return _add(self._uniform(text, kind), {(): tuple(i * shape.stride for i in range(self._body.width))})
+            return _add(self._uniform(text, ir_type), {(): tuple(i * shape.stride for i in range(self._body.width))})
         if inst is None:
             raise _UnknownSum
         return self._instruction(inst, bits)
@@ -128,11 +128,11 @@ class _Reader:
     def _constant(self, number: int) -> LaneSum:
         return {(): (number,) * self._body.width}
 
-    def _uniform(self, text: str, kind: IRType, *, signed: bool = False) -> LaneSum:
+    def _uniform(self, text: str, ir_type: IRType, *, signed: bool = False) -> LaneSum:
         """Return a uniform number as a sum."""
-        narrow = kind.kind == "integer" and kind.bits < _WORD
-        steps = (f"{'sext' if signed else 'zext'} {kind} {{}} to i64",) if narrow else ()
-        factor = UniformFactor(text, steps, kind.kind == "pointer", self._body.shape(text).align)
+        narrow = ir_type.kind == "integer" and ir_type.bits < _WORD
+        steps = (f"{'sext' if signed else 'zext'} {ir_type} {{}} to i64",) if narrow else ()
+        factor = UniformFactor(text, steps, ir_type.kind == "pointer", self._body.shape(text).align)
         return {(factor,): (1,) * self._body.width}
 
     def _constants(self, operand: Operand) -> tuple[int, ...]:
@@ -193,12 +193,12 @@ class _Reader:
 
     def _index(self, operand: Operand) -> LaneSum:
         """Return the sum of an index, sign-extended to 64 bits."""
-        kind, shape = operand.type, self._body.shape(operand.text)
-        if kind.bits == _WORD:
-            return self.sum_of(operand.text, kind)
+        ir_type, shape = operand.type, self._body.shape(operand.text)
+        if ir_type.bits == _WORD:
+            return self.sum_of(operand.text, ir_type)
         if shape.uniform and not shape.guards and operand.text.startswith("%"):
-            return self._uniform(operand.text, kind, signed=True)
-        return {(): tuple(_signed(x, kind.bits) % _WRAP for x in self._constants(operand))}
+            return self._uniform(operand.text, ir_type, signed=True)
+        return {(): tuple(_signed(x, ir_type.bits) % _WRAP for x in self._constants(operand))}
 
 
 def _signed(number: int, bits: int) -> int:

@@ -143,14 +143,14 @@ def _write_elementwise(body: FunctionBody, inst: IRInstruction, base: str, names
 
 
 def _write_overflow(body: FunctionBody, inst: IRInstruction, base: str) -> None:
-    emitter, kind = body.emitter, inst.operands[0].type
-    if kind.kind == "vector":
+    emitter, ir_type = body.emitter, inst.operands[0].type
+    if ir_type.kind == "vector":
         message = f"a call of {inst.word}"
         raise NotVectorized(message, inst)
-    lanes = emitter.lanes(kind)
+    lanes = emitter.lanes(ir_type)
     pair = f"{{ {lanes}, {emitter.mask} }}"
-    a, b = (body.vector(o.text, kind) for o in inst.operands)
-    result = emitter.call(f"llvm.{base}.v{body.width}{kind}", pair, (lanes, a), (lanes, b))
+    a, b = (body.vector(o.text, ir_type) for o in inst.operands)
+    result = emitter.call(f"llvm.{base}.v{body.width}{ir_type}", pair, (lanes, a), (lanes, b))
     body.define(inst, [emitter.op(f"extractvalue {pair} {result}, {i}") for i in (0, 1)])
 
 

@@ -70,24 +70,24 @@ def vector_target(macros: str) -> VectorTarget:
     return VectorTarget(128, "x", 16, has_permute=False, has_fma="__FMA__" in macros)
 
 
-def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
+def pin(emitter: Emitter, machine: VectorTarget, ir_type: IRType, vector: str) -> str:
     """Return a vector pinned at this point.
 
     Across a coroutine's suspension, LLVM may save a value's operands and recompute the value, or save the value where
     it is defined, which may be in a loop (CoroFrame, "rematerialization"). Empty assembly is neither
     recomputed nor moved, and costs nothing.
     """
-    if kind.kind not in {"integer", "float"} or kind.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
+    if ir_type.kind not in {"integer", "float"} or ir_type.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
         return vector
-    whole, words = emitter.lanes(kind), emitter.lanes(f"i{kind.bits}")
-    integers = vector if kind.kind == "integer" else emitter.op(f"bitcast {whole} {vector} to {words}")
+    whole, words = emitter.lanes(ir_type), emitter.lanes(f"i{ir_type.bits}")
+    integers = vector if ir_type.kind == "integer" else emitter.op(f"bitcast {whole} {vector} to {words}")
 
     def pin_register(part: str, count: int) -> str:
-        piece = f"<{count} x i{kind.bits}>"
+        piece = f"<{count} x i{ir_type.bits}>"
         return emitter.op(f'call {piece} asm "", "={machine.register},0"({piece} {part}) #3')
 
-    pinned = apply_per_register(emitter, machine, f"i{kind.bits}", kind.bits, integers, pin_register)
-    return pinned if kind.kind == "integer" else emitter.op(f"bitcast {words} {pinned} to {whole}")
+    pinned = apply_per_register(emitter, machine, f"i{ir_type.bits}", ir_type.bits, integers, pin_register)
+    return pinned if ir_type.kind == "integer" else emitter.op(f"bitcast {words} {pinned} to {whole}")
 
 
 def apply_per_register(

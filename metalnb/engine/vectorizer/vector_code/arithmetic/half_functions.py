@@ -25,9 +25,9 @@ _SELECTIONS = {"maxnum": "sgt", "maximumnum": "sgt", "minnum": "slt", "minimumnu
 _HALF, _FLOAT = type_of("half"), type_of("float")
 
 
-def is_computed_in_float(body: FunctionBody, base: str, kind: IRType) -> bool:
+def is_computed_in_float(body: FunctionBody, base: str, ir_type: IRType) -> bool:
     """Return whether an intrinsic operates on halves and is computed in float here."""
-    return kind == _HALF and base in _WIDENED and not body.target.has_halves
+    return ir_type == _HALF and base in _WIDENED and not body.target.has_halves
 
 
 def write_half_function(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:

@@ -18,15 +18,15 @@ _GREATER, _LESS = frozenset({"ugt", "uge"}), frozenset({"ult", "ule"})
 
 def write_difference(body: FunctionBody, inst: IRInstruction) -> list[str] | None:
     """Write a select or a subtraction that computes |x - y|, or its negative; return None for any other."""
-    kind = inst.type.element
-    if kind.kind != "integer" or kind.bits != _WIDE_BITS:
+    ir_type = inst.type.element
+    if ir_type.kind != "integer" or ir_type.bits != _WIDE_BITS:
         return None
     pair = _match_select(body, inst) if inst.opcode == "select" else _match_extremes(body, inst)
     if pair is None:
         return None
     (x, y), is_positive = pair
     emitter, results = body.emitter, []
-    lanes, saturated = emitter.lanes(kind), f"llvm.usub.sat.v{emitter.width}i64"
+    lanes, saturated = emitter.lanes(ir_type), f"llvm.usub.sat.v{emitter.width}i64"
     for a, b in zip(body.parts(x.text, x.type), body.parts(y.text, y.type), strict=True):
         forward, backward = (emitter.call(saturated, lanes, (lanes, p), (lanes, q)) for p, q in ((a, b), (b, a)))
         magnitude = emitter.op(f"or {lanes} {forward}, {backward}")

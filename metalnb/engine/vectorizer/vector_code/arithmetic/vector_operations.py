@@ -63,7 +63,7 @@ def _without_flags(body: FunctionBody, inst: IRInstruction) -> str:
     return text
 
 
-def _write_widened(body: FunctionBody, text: str, kind: IRType, cast: IRInstruction) -> str:
+def _write_widened(body: FunctionBody, text: str, ir_type: IRType, cast: IRInstruction) -> str:
     """Return lane 0's value as a 64-bit number, widened where it cannot wrap.
 
     ``nuw`` and ``nsw`` promise that no active lane wraps, but an inactive lane 0 may; then the operands are widened
@@ -75,21 +75,21 @@ def _write_widened(body: FunctionBody, text: str, kind: IRType, cast: IRInstruct
     is_safe = shape.uniform or is_aligned(shape, body.width) or definition is None
     if is_safe or body.shape(text).stride is None or definition is None:
         if text not in body.values:
-            return op(f"{cast.opcode} {kind} {text} to {cast.type}")
-        return op(f"{cast.opcode} {kind} {body.scalar(text)} to {cast.type}")
+            return op(f"{cast.opcode} {ir_type} {text} to {cast.type}")
+        return op(f"{cast.opcode} {ir_type} {body.scalar(text)} to {cast.type}")
     opcode = "add" if definition.opcode == "or" else definition.opcode
-    left, right = (_write_widened(body, o.text, kind, cast) for o in definition.operands)
+    left, right = (_write_widened(body, o.text, ir_type, cast) for o in definition.operands)
     return op(f"{opcode} {cast.type} {left}, {right}")
 
 
 def _write_no_wrap(body: FunctionBody, inst: IRInstruction, stride: int) -> str:
     """Return the condition under which no lane's index wraps before it is widened."""
-    kind = inst.operands[0].type
+    ir_type = inst.operands[0].type
     last = stride * (body.width - 1)
     scalar = body.scalar(inst.operands[0].text)
     if inst.opcode == "zext":
-        return body.emitter.op(f"icmp ule {kind} {scalar}, {(1 << kind.bits) - 1 - last}")
-    return body.emitter.op(f"icmp sle {kind} {scalar}, {(1 << kind.bits - 1) - 1 - last}")
+        return body.emitter.op(f"icmp ule {ir_type} {scalar}, {(1 << ir_type.bits) - 1 - last}")
+    return body.emitter.op(f"icmp sle {ir_type} {scalar}, {(1 << ir_type.bits - 1) - 1 - last}")
 
 
 def _write_vectors(body: FunctionBody, inst: IRInstruction) -> list[str]:
@@ -112,10 +112,10 @@ def _write_vectors(body: FunctionBody, inst: IRInstruction) -> list[str]:
 
 
 def _binary(body: FunctionBody, inst: IRInstruction) -> None:
-    kind = inst.type.element
+    ir_type = inst.type.element
     columns = [body.parts(o.text, o.type) for o in inst.operands]
     if inst.opcode in INTEGER_DIVISIONS:
-        body.define(inst, [write_division(body, inst, str(kind), a, b) for a, b in zip(*columns, strict=True)])
+        body.define(inst, [write_division(body, inst, str(ir_type), a, b) for a, b in zip(*columns, strict=True)])
         return
     if inst.opcode == "fdiv" and (results := write_division_by_roots(body, inst, columns[0])) is not None:
         body.define(inst, results)
@@ -123,7 +123,7 @@ def _binary(body: FunctionBody, inst: IRInstruction) -> None:
     if inst.opcode == "sub" and (results := write_difference(body, inst)) is not None:
         body.define(inst, results)
         return
-    lanes, op = body.emitter.lanes(kind), body.emitter.op
+    lanes, op = body.emitter.lanes(ir_type), body.emitter.op
     body.define(inst, [op(f"{inst.opcode} {inst.flag_prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
 
 
@@ -137,9 +137,9 @@ def _unary(body: FunctionBody, inst: IRInstruction) -> None:
 
 
 def _compare(body: FunctionBody, inst: IRInstruction) -> None:
-    kind = inst.operands[0].type
-    lanes = body.emitter.lanes(kind.element)
-    a, b = (body.parts(o.text, kind) for o in inst.operands)
+    ir_type = inst.operands[0].type
+    lanes = body.emitter.lanes(ir_type.element)
+    a, b = (body.parts(o.text, ir_type) for o in inst.operands)
     body.define(inst, [
         body.emitter.op(f"{inst.opcode} {inst.flag_prefix}{inst.word} {lanes} {x}, {y}")
         for x, y in zip(a, b, strict=True)
@@ -280,18 +280,18 @@ def _shuffle_mask(text: str, count: int) -> list[int | None]:
     return [int(word) if word.isdigit() else None for word in words]
 
 
-def field_span(layout: MemoryLayout, kind: IRType, indices: tuple[int, ...]) -> tuple[int, int]:
+def field_span(layout: MemoryLayout, ir_type: IRType, indices: tuple[int, ...]) -> tuple[int, int]:
     """Return a field's range among an aggregate's scalars: the first, and the number of them."""
     first = 0
     for index in indices:
-        whole = layout.resolve(kind)
+        whole = layout.resolve(ir_type)
         if whole.kind == "struct":
             first += sum(len(layout.scalars(f)) for f in whole.fields[:index])
-            kind = whole.fields[index]
+            ir_type = whole.fields[index]
         else:
             first += index * len(layout.scalars(whole.element))
-            kind = whole.element
-    return first, len(layout.scalars(kind))
+            ir_type = whole.element
+    return first, len(layout.scalars(ir_type))
 
 
 def _extract_value(body: FunctionBody, inst: IRInstruction) -> None:

@@ -23,7 +23,7 @@ class RowAddresses:
     ----------
     body : FunctionBody
     pointer : str
-    kind : IRType
+    ir_type : IRType
         The type of the pointer.
     stride : int
         Bytes from lane to lane in a row.
@@ -35,12 +35,12 @@ class RowAddresses:
     stride : int
     """
 
-    def __init__(self, body: FunctionBody, pointer: str, kind: IRType, stride: int) -> None:
+    def __init__(self, body: FunctionBody, pointer: str, ir_type: IRType, stride: int) -> None:
         assert body.rows is not None  # noqa: S101  (`find_row_addresses` has checked)
         self.stride = stride
         self._body = body
         self._row = body.rows.width
-        self._vector = body.vector(pointer, kind)
+        self._vector = body.vector(pointer, ir_type)
         self.condition = write_all_active(body)
         for guard in sorted(body.rows.shape_at(pointer, body.current_block).guards):
             for condition in self._guard_conditions(guard):
@@ -65,40 +65,40 @@ class RowAddresses:
         start = op(f"extractelement {self._body.emitter.lanes('ptr')} {self._vector}, i64 {first}")
         return op(f"getelementptr i8, ptr {start}, i64 {(lane - first) * self.stride}") if lane > first else start
 
-    def load(self, kind: IRType, count: int, size: int, alignment: int) -> list[str]:
+    def load(self, ir_type: IRType, count: int, size: int, alignment: int) -> list[str]:
         """Return all lanes' values, a vector for each component, if a row's lanes are equal or consecutive."""
         emitter, width = self._body.emitter, self._body.width
         starts = [self.lane_address(lane) for lane in range(0, width, self._row)]
         if self.stride == 0:
-            return [self._load_uniform(starts, kind, i * size, alignment) for i in range(count)]
-        parts = [emitter.op(f"load <{self._row} x {kind}>, ptr {at}, align {alignment}") for at in starts]
+            return [self._load_uniform(starts, ir_type, i * size, alignment) for i in range(count)]
+        parts = [emitter.op(f"load <{self._row} x {ir_type}>, ptr {at}, align {alignment}") for at in starts]
         size = self._row
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=True)
-            parts = [emitter.shuffle(kind, a, b, range(2 * size), size) for a, b in pairs]
+            parts = [emitter.shuffle(ir_type, a, b, range(2 * size), size) for a, b in pairs]
             size *= 2
         return parts
 
-    def _load_uniform(self, starts: Sequence[str], kind: IRType, offset: int, alignment: int) -> str:
+    def _load_uniform(self, starts: Sequence[str], ir_type: IRType, offset: int, alignment: int) -> str:
         """Return a component that is the same in all lanes of a row."""
-        op, row_values, vector = self._body.emitter.op, f"<{len(starts)} x {kind}>", "poison"
+        op, row_values, vector = self._body.emitter.op, f"<{len(starts)} x {ir_type}>", "poison"
         for i, first in enumerate(starts):
             at = op(f"getelementptr i8, ptr {first}, i64 {offset}") if offset else first
-            scalar = op(f"load {kind}, ptr {at}, align {alignment}")
-            vector = op(f"insertelement {row_values} {vector}, {kind} {scalar}, i64 {i}")
+            scalar = op(f"load {ir_type}, ptr {at}, align {alignment}")
+            vector = op(f"insertelement {row_values} {vector}, {ir_type} {scalar}, i64 {i}")
         rows = [lane // self._row for lane in range(self._body.width)]
-        return self._body.emitter.shuffle(kind, vector, "poison", rows, len(starts))
+        return self._body.emitter.shuffle(ir_type, vector, "poison", rows, len(starts))
 
-    def store(self, kind: IRType, vector: str, alignment: int) -> None:
+    def store(self, ir_type: IRType, vector: str, alignment: int) -> None:
         """Store one component of consecutive lanes."""
         emitter = self._body.emitter
         for lane in range(0, self._body.width, self._row):
-            part = emitter.shuffle(kind, vector, "poison", range(lane, lane + self._row))
-            emitter.do(f"store <{self._row} x {kind}> {part}, ptr {self.lane_address(lane)}, align {alignment}")
+            part = emitter.shuffle(ir_type, vector, "poison", range(lane, lane + self._row))
+            emitter.do(f"store <{self._row} x {ir_type}> {part}, ptr {self.lane_address(lane)}, align {alignment}")
 
 
 def find_row_addresses(
-    body: FunctionBody, pointer: str, kind: IRType, strides: Sequence[int] = (),
+    body: FunctionBody, pointer: str, ir_type: IRType, strides: Sequence[int] = (),
 ) -> RowAddresses | None:  # fmt: skip
     """Return the addresses of an access by rows; None if there is a better form or no constant stride.
 
@@ -106,7 +106,7 @@ def find_row_addresses(
     ----------
     body : FunctionBody
     pointer : str
-    kind : IRType
+    ir_type : IRType
         The type of the pointer.
     strides : sequence of int, optional
         The useful strides; by default any.
@@ -116,4 +116,4 @@ def find_row_addresses(
     stride = body.rows.shape_at(pointer, body.current_block).stride
     if stride is None or (strides and stride not in strides):
         return None
-    return RowAddresses(body, pointer, kind, stride)
+    return RowAddresses(body, pointer, ir_type, stride)

@@ -25,13 +25,13 @@ class _Row(NamedTuple):
 
     Attributes
     ----------
-    lanes, places : tuple of int
+    lanes, positions : tuple of int
     start : int
         Constant offset from the base in bytes, to which the products are added.
     """
 
     lanes: tuple[int, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     start: int
 
 
@@ -88,60 +88,60 @@ class TileRows:
             addresses.append(op(f"getelementptr i8, ptr {address}, i64 {row.start}"))
         return addresses
 
-    def load(self, body: FunctionBody, kind: IRType, alignment: int) -> list[str]:
+    def load(self, body: FunctionBody, ir_type: IRType, alignment: int) -> list[str]:
         """Write the loads; return a vector for each of a lane's elements."""
         emitter = body.emitter
         vectors = [
-            emitter.op(f"load <{self.length} x {kind}>, ptr {address}, align {alignment}")
+            emitter.op(f"load <{self.length} x {ir_type}>, ptr {address}, align {alignment}")
             for address in self._write_addresses(body)
         ]
         results = []
         for i in range(self.count):
             parts = []
             for row, vector in zip(self.rows, vectors, strict=True):
-                places = [place + i for place in row.places]
-                parts.append(_Part(row.lanes, emitter.shuffle(kind, vector, "poison", places, self.length)))
+                positions = [position + i for position in row.positions]
+                parts.append(_Part(row.lanes, emitter.shuffle(ir_type, vector, "poison", positions, self.length)))
             while len(parts) > 1:
-                parts = [_join(body, kind, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+                parts = [_join(body, ir_type, a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
             results.append(parts[0].vector)
         return results
 
     @property
     def order(self) -> list[int] | None:
         """The lanes, ordered by their elements in the rows; None if lanes share an element."""
-        order = [lane for row in self.rows for _, lane in sorted(zip(row.places, row.lanes, strict=True))]
+        order = [lane for row in self.rows for _, lane in sorted(zip(row.positions, row.lanes, strict=True))]
         return order if len(order) * self.count == len(self.rows) * self.length else None
 
-    def store(self, body: FunctionBody, kind: IRType, whole: str, alignment: int) -> None:
+    def store(self, body: FunctionBody, ir_type: IRType, whole: str, alignment: int) -> None:
         """Write the stores of all rows, given as one vector."""
         size = self.length * len(self.rows)
         for i, address in enumerate(self._write_addresses(body)):
-            row = body.emitter.shuffle(kind, whole, "poison", range(i * self.length, (i + 1) * self.length), size)
-            body.emitter.do(f"store <{self.length} x {kind}> {row}, ptr {address}, align {alignment}")
+            row = body.emitter.shuffle(ir_type, whole, "poison", range(i * self.length, (i + 1) * self.length), size)
+            body.emitter.do(f"store <{self.length} x {ir_type}> {row}, ptr {address}, align {alignment}")
 
 
-def find_tile_rows(body: FunctionBody, pointer: str, kind: IRType, size: int, count: int) -> TileRows | None:
+def find_tile_rows(body: FunctionBody, pointer: str, ir_type: IRType, size: int, count: int) -> TileRows | None:
     """Return the rows of an access by all lanes; None if it is not known to have only a few.
 
     Parameters
     ----------
     body : FunctionBody
     pointer : str
-    kind : IRType
+    ir_type : IRType
         The type of the pointer.
     size, count : int
         Bytes of an element, and the number of adjacent elements per lane.
     """
     if not body.shape(pointer).varying or pointer in body.analysis.granules or count & (count - 1):
         return None
-    total = find_lane_sum(body, pointer, kind)
+    total = find_lane_sum(body, pointer, ir_type)
     if total is None:
         return None
     bases = [factors for factors in total if any(factor.is_pointer for factor in factors)]
     if len(bases) != 1 or len(bases[0]) != 1 or set(total[bases[0]]) != {1}:
         return None
     rows = _find_rows(total, size, count, body.width)
-    kinds = {(len(row.lanes), max(row.places) + count) for row in rows}
+    kinds = {(len(row.lanes), max(row.positions) + count) for row in rows}
     if len(rows) > _MAX_ROWS or len(rows) & (len(rows) - 1) or len(kinds) != 1:
         return None
     ((lanes, length),) = kinds
@@ -164,16 +164,16 @@ def _find_rows(total: LaneSum, size: int, count: int, width: int) -> list[_Row]:
                 runs.append([lane])
         for run in runs:
             first = constants[run[0]]
-            places = tuple((constants[lane] - first) // size for lane in sorted(run))
-            rows.append(_Row(tuple(sorted(run)), places, first))
+            positions = tuple((constants[lane] - first) // size for lane in sorted(run))
+            rows.append(_Row(tuple(sorted(run)), positions, first))
     return sorted(rows)
 
 
-def _join(body: FunctionBody, kind: IRType, a: _Part, b: _Part) -> _Part:
+def _join(body: FunctionBody, ir_type: IRType, a: _Part, b: _Part) -> _Part:
     """Join the elements of two equally large sets of lanes."""
     lanes = a.lanes + b.lanes
     order = sorted(range(len(lanes)), key=lanes.__getitem__)
-    vector = body.emitter.shuffle(kind, a.vector, b.vector, order, len(a.lanes))
+    vector = body.emitter.shuffle(ir_type, a.vector, b.vector, order, len(a.lanes))
     return _Part(tuple(lanes[i] for i in order), vector)
 
 

@@ -30,15 +30,15 @@ _LINE = 64  # bytes of a cache line; aligned vectors can use non-temporal stores
 class _Access:
     """A load or store of vectors, in the form that its address allows."""
 
-    def __init__(self, body: FunctionBody, inst: IRInstruction, kind: IRType) -> None:
-        if kind.is_aggregate or kind.element.bits == 1:
-            message = f"{inst.opcode} of {kind}"
+    def __init__(self, body: FunctionBody, inst: IRInstruction, ir_type: IRType) -> None:
+        if ir_type.is_aggregate or ir_type.element.bits == 1:
+            message = f"{inst.opcode} of {ir_type}"
             raise NotVectorized(message, inst)
         self.body = body
         self.pointer = inst.pointer
-        self.element = kind.element
-        self.count = kind.components
-        self.size = body.analysis.layout.size(kind.element)
+        self.element = ir_type.element
+        self.count = ir_type.components
+        self.size = body.analysis.layout.size(ir_type.element)
         self.alignment = min(inst.alignment, self.size)
         self.shape = body.shape(self.pointer.text)
         self.is_interleaved = self.pointer.text in body.analysis.granules
@@ -229,13 +229,13 @@ def _write_last_store(access: _Access, parts: list[str]) -> None:
                    f"align {access.alignment}")  # fmt: skip
 
 
-def last_active_element(body: FunctionBody, kind: IRType, vector: str) -> str:
+def last_active_element(body: FunctionBody, ir_type: IRType, vector: str) -> str:
     """Return the last active lane's element."""
     emitter = body.emitter
     bits = f"i{body.width}"
     empty = emitter.call(f"llvm.ctlz.{bits}", bits, (bits, emitter.mask_bits(body.mask)), ("i1", "true"))
     lane = emitter.op(f"sub {bits} {body.width - 1}, {empty}")
-    return emitter.op(f"extractelement {emitter.lanes(kind)} {vector}, {bits} {lane}")
+    return emitter.op(f"extractelement {emitter.lanes(ir_type)} {vector}, {bits} {lane}")
 
 
 def _write_consecutive_store(access: _Access, parts: list[str]) -> None:

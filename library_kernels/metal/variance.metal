@@ -9,38 +9,38 @@
 constant constexpr uint THREADS = 256;  // of a threadgroup
 
 /// Rows, and how they are split into chunks of `chunk` elements, the last of `rest`.
-struct Spread {
-    ulong offset;  // of the first row; rows follow each other
+struct ChunkedRows {
+    ulong offset;   // of the first row; rows follow each other
     uint count, chunk, rest, chunks;
-    float left;    // divisor of the sum of squares
+    float divisor;  // of the sum of squares
     uint unused;
 };
 
 /// The statistics of a chunk: its rounded mean, that mean's error, and the sum of the squared distances.
 struct Chunk {
-    float mean, off, squares;
+    float mean, mean_error, squares;
 };
 
 using Total = Sum<float, float, float, float>;
 
 template <bool ROOT>
-inline float finished(float squares, constant Spread& s) {
-    const float variance = (squares < 0.0f ? 0.0f : squares) / s.left;
+inline float finished(float squares, constant ChunkedRows& s) {
+    const float variance = (squares < 0.0f ? 0.0f : squares) / s.divisor;
     return ROOT ? sqrt(variance) : variance;
 }
 
 /// Threadgroups: the chunk, then the row. A thread has N elements. With one chunk to a row, `out` is written, else
 /// `chunks`.
 template <typename T, bool ROOT, uint N>
-kernel void spread_chunks(device const memory_of<T>* x [[buffer(0)]],
-                          device Chunk* chunks         [[buffer(1)]],
-                          device memory_of<T>* out     [[buffer(2)]],
-                          constant Spread& s           [[buffer(3)]],
-                          uint group  [[threadgroup_position_in_grid]],
-                          uint own    [[thread_position_in_threadgroup]],
-                          uint lane   [[thread_index_in_simdgroup]],
-                          uint simd   [[simdgroup_index_in_threadgroup]],
-                          uint simds  [[simdgroups_per_threadgroup]]) {
+kernel void variance_chunks(device const memory_of<T>* x [[buffer(0)]],
+                            device Chunk* chunks         [[buffer(1)]],
+                            device memory_of<T>* out     [[buffer(2)]],
+                            constant ChunkedRows& s      [[buffer(3)]],
+                            uint group  [[threadgroup_position_in_grid]],
+                            uint own    [[thread_position_in_threadgroup]],
+                            uint lane   [[thread_index_in_simdgroup]],
+                            uint simd   [[simdgroup_index_in_threadgroup]],
+                            uint simds  [[simdgroups_per_threadgroup]]) {
     threadgroup float shared[LANES];
     const uint row = group / s.chunks, chunk = group % s.chunks, count = chunk + 1 == s.chunks ? s.rest : s.chunk;
     x += s.offset + row * ulong(s.count) + chunk * ulong(s.chunk);
@@ -51,41 +51,42 @@ kernel void spread_chunks(device const memory_of<T>* x [[buffer(0)]],
     }
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) sum += held[i];
     const float mean = across_group<Total>(across_lanes<Total>(sum), shared, lane, simd, simds) / count;
-    float off = 0.0f, squares = 0.0f;
+    float mean_error = 0.0f, squares = 0.0f;
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) {
         const float distance = i * THREADS + own < count ? held[i] - mean : 0.0f;
-        off += distance;
+        mean_error += distance;
         squares = fma(distance, distance, squares);
     }
-    off = across_group<Total>(across_lanes<Total>(off), shared, lane, simd, simds) / count;
-    squares = across_group<Total>(across_lanes<Total>(squares), shared, lane, simd, simds) - off * off * count;
+    mean_error = across_group<Total>(across_lanes<Total>(mean_error), shared, lane, simd, simds) / count;
+    squares = across_group<Total>(across_lanes<Total>(squares), shared, lane, simd, simds);
+    squares -= mean_error * mean_error * count;
     if (own != 0) return;
     if (s.chunks == 1) out[row] = storage<T>::store(finished<ROOT>(squares, s));
-    else chunks[group] = Chunk{mean, off, squares};
+    else chunks[group] = Chunk{mean, mean_error, squares};
 }
 
 /// Combines a row's chunks. Threadgroups: the row.
 template <typename T, bool ROOT>
-kernel void spread_rows(device const Chunk* chunks [[buffer(0)]],
-                        device memory_of<T>* out   [[buffer(1)]],
-                        constant Spread& s         [[buffer(2)]],
-                        uint row    [[threadgroup_position_in_grid]],
-                        uint own    [[thread_position_in_threadgroup]],
-                        uint lane   [[thread_index_in_simdgroup]],
-                        uint simd   [[simdgroup_index_in_threadgroup]],
-                        uint simds  [[simdgroups_per_threadgroup]]) {
+kernel void variance_rows(device const Chunk* chunks [[buffer(0)]],
+                          device memory_of<T>* out   [[buffer(1)]],
+                          constant ChunkedRows& s    [[buffer(2)]],
+                          uint row    [[threadgroup_position_in_grid]],
+                          uint own    [[thread_position_in_threadgroup]],
+                          uint lane   [[thread_index_in_simdgroup]],
+                          uint simd   [[simdgroup_index_in_threadgroup]],
+                          uint simds  [[simdgroups_per_threadgroup]]) {
     threadgroup float shared[LANES];
     chunks += row * ulong(s.chunks);
     const float base = chunks[0].mean;  // the means are close together, so their differences are almost exact
     float sum = 0.0f;
     for (uint i = own; i < s.chunks; i += THREADS) {
         const float share = float(i + 1 == s.chunks ? s.rest : s.chunk) / s.count;
-        sum = fma(share, chunks[i].mean - base + chunks[i].off, sum);
+        sum = fma(share, chunks[i].mean - base + chunks[i].mean_error, sum);
     }
     const float mean = across_group<Total>(across_lanes<Total>(sum), shared, lane, simd, simds);
     float squares = 0.0f;
     for (uint i = own; i < s.chunks; i += THREADS) {
-        const float distance = chunks[i].mean - base + chunks[i].off - mean;
+        const float distance = chunks[i].mean - base + chunks[i].mean_error - mean;
         const uint count = i + 1 == s.chunks ? s.rest : s.chunk;
         squares += fma(distance * distance, float(count), chunks[i].squares);
     }
