@@ -58,7 +58,7 @@ def measure(
     *args, **launch
         As for the call itself.
     bytes : float, optional
-        Bytes work by one dispatch; by default the size of each array, once for a read and once for a write.
+        Bytes moved by one dispatch; by default the size of each array, once for a read and once for a write.
     flops : float, optional
         Floating-point operations of one dispatch.
     cold : bool, optional

@@ -12,15 +12,15 @@ from .nvidia_driver import Gpu
 __all__ = ["Constants"]
 
 _MAX_SIZE = 4096  # bytes of one
-_CAPACITY = 1 << 22  # bytes of all
+_CAPACITY = 1 << 22  # bytes of all, in two halves
 _ALIGNMENT = 256
 
 
 class Constants:
     """The contents of small arguments, on the GPU.
 
-    When the buffer is full, it is refilled from its start. Copies are in stream order, so they never overwrite
-    content that a launch still reads.
+    The buffer's halves are filled in turn, so that filling one does not overwrite the other arguments of a launch that
+    is being prepared. Copies are in stream order, so they never overwrite content that an enqueued launch still reads.
 
     Parameters
     ----------
@@ -30,8 +30,9 @@ class Constants:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._buffer = 0
-        self._used = 0
-        self._known: dict[bytes, int] = {}
+        self._used = 0  # bytes of the half that is being filled
+        self._half = 0
+        self._known: dict[bytes, int] = {}  # of that half
         self._lock = threading.Lock()
 
     def address_of(self, argument: Any) -> int | None:
@@ -51,10 +52,10 @@ class Constants:
         api, take = self._gpu.api, self._gpu.take
         if not self._buffer:
             self._buffer = int(take(api.cuMemAlloc(_CAPACITY)))
-        if self._used + len(content) > _CAPACITY:
-            self._used = 0
+        if self._used + len(content) > _CAPACITY // 2:
+            self._half, self._used = 1 - self._half, 0
             self._known.clear()
-        address = self._buffer + self._used
+        address = self._buffer + self._half * (_CAPACITY // 2) + self._used
         source = np.frombuffer(content, np.uint8).ctypes.data  # the driver has read the bytes when it returns
         take(api.cuMemcpyHtoDAsync(address, source, len(content), self._gpu.stream))
         self._used += -(-len(content) // _ALIGNMENT) * _ALIGNMENT
