@@ -40,8 +40,6 @@ def _write_strided(body: FunctionBody, inst: IRInstruction) -> None:
     shape = body.analysis.shape_of(inst.result)
     if inst.opcode in {"zext", "sext"} and not shape.guards:
         scalar = _write_widened(body, inst.operands[0].text, inst.operands[0].type, inst)
-    elif inst.opcode == "icmp":
-        scalar = body.emitter.op(_without_flags(body, inst))
     else:
         scalar = body.emitter.op(_without_flags(body, inst))
     value = body.define_scalar(inst, scalar)
