@@ -43,7 +43,7 @@ def kernels() -> dict[str, Callable[[], Long]]:
     return cases
 
 
-def meeting(kernel: Long) -> str:
+def with_barrier(kernel: Long) -> str:
     """Insert a barrier into a kernel's source."""
     return kernel.text.replace("  x += i", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  x += i")
 
@@ -56,7 +56,7 @@ def processor_seconds() -> float:
     return float(sum(me.cpu_times()[:4]) + sum(sum(p.cpu_times()[:4]) for p in me.children(recursive=True)))
 
 
-def compile_one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
+def compile_one(name: str, engine: str, *, barrier: bool) -> dict[str, float]:
     """Compile a kernel in this process; return the seconds that each step takes."""
     import metalnb as mnb
 
@@ -65,7 +65,7 @@ def compile_one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     kernel = kernels()[name]()
     start = processor_seconds()
     with steps(processor_seconds) as spent:
-        program = mnb.compile(meeting(kernel) if meets else kernel.text, engine=engine)
+        program = mnb.compile(with_barrier(kernel) if barrier else kernel.text, engine=engine)
         read = processor_seconds() - start
         rows = kernel.inputs(np.random.default_rng(1))
         want = kernel.outputs(rows)
@@ -75,10 +75,10 @@ def compile_one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
         return {"read": read, **spent, "all": processor_seconds() - start}
 
 
-def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
+def row(name: str, engine: str, limit: float, *, barrier: bool) -> Row:
     """Compile a kernel in a separate process."""
-    command = [sys.executable, __file__, "--one", name, "--engine", engine, *(["--meets"] if meets else [])]
-    title = f"{name}{', a barrier' if meets else ''}"
+    command = [sys.executable, __file__, "--one", name, "--engine", engine, *(["--barrier"] if barrier else [])]
+    title = f"{name}{', a barrier' if barrier else ''}"
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -91,7 +91,7 @@ def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
             return Row(title, "failed", f"<= {AIM:.0f} s", met=False, note=failure.stderr.decode()[-200:])
     spent = json.loads(process.stdout.splitlines()[-1])
     steps = ", ".join(f"{step} {seconds:.2f}" for step, seconds in spent.items() if step != "all")
-    return Row(title, f"{spent['all']:.2f} s", f"<= {AIM:.0f} s", spent["all"] <= AIM, f"{steps}; right")
+    return Row(title, f"{spent['all']:.2f} s", f"<= {AIM:.0f} s", spent["all"] <= AIM, f"{steps}; correct")
 
 
 def chain(count: int) -> Row:
@@ -117,16 +117,16 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=150, help="seconds that a kernel may take (default 150)")
     parser.add_argument("--quick", action="store_true", help="three kernels: only to check that it works")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--meets", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--barrier", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(compile_one(options.one, options.engine, meets=options.meets)))
+        print(json.dumps(compile_one(options.one, options.engine, barrier=options.barrier)))
         return 0
     names = list(kernels())
     chosen = names[:1] + names[-1:] if options.quick else names
-    meet = [name for name in chosen if "16 products" in name]
-    rows = [row(name, options.engine, options.limit, meets=False) for name in chosen]
-    rows += [row(name, options.engine, options.limit, meets=True) for name in meet]
+    with_barriers = [name for name in chosen if "16 products" in name]
+    rows = [row(name, options.engine, options.limit, barrier=False) for name in chosen]
+    rows += [row(name, options.engine, options.limit, barrier=True) for name in with_barriers]
     rows.append(chain(100 if options.quick else 4000))
     return show(f"very long kernels on the engine {options.engine}: seconds of processor time", rows)
 

@@ -39,7 +39,7 @@ _DEFAULTS: dict[Any, tuple[str, dict[str, Any]]] = {
     np.sort: ("sort", {"axis": -1}),
     np.argsort: ("argsort", {"axis": -1}),
 }
-# Functions that are a method of arrays, or another way to call an op.
+# Functions that call a method of arrays, or an op with other arguments.
 _METHODS: dict[Any, Callable[..., Any]] = {
     np.array: lambda object, dtype=None, **_: asarray(object, dtype=dtype, copy=True),  # with like=
     np.asarray: lambda a, dtype=None, **_: asarray(a, dtype=dtype),

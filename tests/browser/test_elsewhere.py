@@ -73,7 +73,7 @@ def test_still_page_fits_and_is_readable(host: tuple[Page, str], width: int) -> 
     found: list[Any] = page.evaluate(f"[...document.querySelectorAll('.metalnb')].flatMap({CONTRASTS_IN})")
     assert len(found) > 500
     faint = {text for text, ratio in found if ratio < LEAST_CONTRAST}
-    if name.startswith("lab"):  # whose page has colors of its own for tokens
+    if name.startswith("lab"):  # its page has its own token colors
         tokens = "[...document.querySelectorAll('.metalnb :is(.c, .k, .m, .p)')]"
         faint -= set(page.evaluate(f"{tokens}.map(e => e.textContent)"))
     assert faint == set()

@@ -165,7 +165,7 @@ class AccessMarks:
         return min(self.nbytes, int(np.count_nonzero(self.marks)) * self.granule)
 
     def sectors(self, bit: int) -> int:
-        """Return the 32-byte sectors of which any byte has this bit, READ or WRITE."""
+        """Return the 32-byte sectors in which a byte has this bit, READ or WRITE."""
         granules = max(1, 32 // self.granule)
         is_set = (self.marks & bit) != 0
         padded = np.pad(is_set, (0, -is_set.size % granules))

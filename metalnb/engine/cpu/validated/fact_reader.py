@@ -25,7 +25,7 @@ _NONE = (1 << 32) - 1
 def read_facts(
     record: RunRecord, build: ValidatedBuild, unit: Unit, copies: Sequence[Copy | int | None], groups: int, oldest: int,
 ) -> Facts:  # fmt: skip
-    """Return the facts of a run of which `groups` threadgroups finished; `oldest` is the first mark of this run."""
+    """Return the facts of a run that finished `groups` threadgroups; `oldest` is its first mark."""
     regions, watch, origins, group_starts = record.regions, record.watch, record.origins, record.group_starts
     memory = {p.name: c.array for p, c in zip(unit.signature.params, copies, strict=True) if isinstance(c, Copy)}
     events = record.events[: watch.events_found].copy()
