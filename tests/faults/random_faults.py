@@ -50,15 +50,17 @@ def watched(number: int, text: str) -> Iterator[None]:
 
     timer = threading.Timer(STALLED, show)
     timer.start()
+    faulthandler.dump_traceback_later(2 * STALLED)  # also if a call keeps the interpreter's lock
     try:
         yield
     finally:
         timer.cancel()
+        faulthandler.cancel_dump_traceback_later()
 
 
-def kernels(count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]]:
-    """Yield compiled kernels, each with its number and its program's source."""
-    for first in range(0, count, TOGETHER):
+def kernels(start: int, count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]]:
+    """Yield compiled kernels from a number on, each with its number and its program's source."""
+    for first in range(start // TOGETHER * TOGETHER, count, TOGETHER):
         rng = random.Random(f"{seed} {first}")
         numbers = range(first, min(first + TOGETHER, count))
         text = HEAD + "".join(kernel_text(rng, f"f{number}") for number in numbers)
@@ -93,7 +95,7 @@ def call(kernel: Any, count: int, seed: str, engine: str, text: str) -> int:
 
 
 def run(
-    count: int, kernel_count: int, seed: int, engine: str = "cpu", until: float = float("inf"),
+    count: int, kernel_count: int, seed: int, engine: str = "cpu", until: float = float("inf"), start: int = 0,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Call kernels until the time is up; return the numbers of kernels, calls and faults.
 
@@ -104,7 +106,7 @@ def run(
     """
     ran = calls = faults = 0
     least, remainder = divmod(count, kernel_count)
-    for number, text, kernel in kernels(min(count, kernel_count), seed, engine):
+    for number, text, kernel in kernels(start, min(count, kernel_count), seed, engine):
         kernel_calls = least + (number < remainder)
         with watched(number, text):
             faults += call(kernel, kernel_calls, f"{seed} {number}", engine, text)
@@ -125,10 +127,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engine", default="cpu")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end when a kernel is done after so long")
+    parser.add_argument("--start", type=int, default=0, help="the first kernel's number")
     options = parser.parse_args()
     faulthandler.enable()
     began = time.monotonic()
-    ran, calls, faults = run(options.count, options.kernels, options.seed, options.engine, began + options.seconds)
+    until = began + options.seconds
+    ran, calls, faults = run(options.count, options.kernels, options.seed, options.engine, until, options.start)
     took = time.monotonic() - began
     print(f"seed {options.seed}: {calls:,} calls of {ran:,} kernels, {faults:,} faults, {took:,.0f} s: alive")
 
