@@ -6,6 +6,7 @@ of the author's at all: only the message is shown.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,7 @@ from typing import Any
 
 __all__ = ["ansi", "embolden", "render"]
 
-_HERE = str(Path(__file__).parent)
-_PACKAGES = tuple(str(Path(_HERE, name).resolve()) for name in ("magics", "library_kernels"))
+_HERE = str(Path(__file__).parent) + os.sep
 _MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
 
 # In a terminal: the colors that each terminal maps to its own theme.
@@ -92,7 +92,7 @@ def _authors_part(trace: TracebackType | None) -> TracebackType | None:
 def _ours(frame: FrameType) -> bool:
     """Return whether a frame is part of metalnb's or IPython's own code."""
     path = frame.f_code.co_filename
-    if path.startswith((_HERE, *_PACKAGES)):
+    if path.startswith(_HERE):
         return True
     return str(frame.f_globals.get("__name__", "")).split(".", maxsplit=1)[0] in {"IPython", "ipykernel"}
 

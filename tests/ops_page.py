@@ -54,7 +54,7 @@ def _line(op: Op) -> str:
     names = " ".join(f"`{alias}`" for alias in op.row.aliases)
     call = f"`{op.name}{_signature(op)}`" + (f"<br>also {names}" if names else "")
     bound = op.row.tolerance.get("float32", 0)
-    files = " ".join(f"[{k}](../library_kernels/metal/{k})" for k in dict.fromkeys(_files(op)))
+    files = " ".join(f"[{k}](../metalnb/library_kernels/metal/{k})" for k in dict.fromkeys(_files(op)))
     standard = f"Python array API standard 2024.12, ``{op.name}``"
     cited = reference_text(op.name, op.row.cite).replace(standard, "array API")
     cells = [call, op.doc, dtypes_text(op.row.dtypes), f"{bound:g}" if bound else "", files, cited.replace("``", "`")]

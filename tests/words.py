@@ -20,7 +20,7 @@ __all__ = ["ROOT", "Word", "files", "found", "words"]
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = Path(__file__).with_name("words.txt")
-FOLDERS = ("benchmarks", "docs", "labextension", "library_kernels", "magics", "metalnb", "notebooks", "tests")
+FOLDERS = ("benchmarks", "docs", "labextension", "metalnb", "notebooks", "tests")
 KINDS = {".c", ".css", ".h", ".ipynb", ".js", ".md", ".metal", ".py"}
 SETTINGS = ("Makefile", "pyproject.toml", ".ci/run", ".github/**/*.yml")
 # Generated from prose that is checked at its source; and the test that the search finds words.

@@ -15,13 +15,13 @@ from sphinx.application import Sphinx
 from metalnb import library_kernels
 
 _DOCS = Path(__file__).parent.parent
-_LIBRARY = _DOCS.parent / "library_kernels" / "metal"
+_LIBRARY = _DOCS.parent / "metalnb" / "library_kernels" / "metal"
 _PICTURE = re.compile(
     r'<picture>\s*<source [^>]*srcset="(?P<dark>[^"]+)">\s*'
     r'<img src="(?P<light>[^"]+)" width="(?P<width>\d+)"\s+alt="(?P<alt>[^"]*)">\s*</picture>'
 )
 _OP = re.compile(r"^\| `(\w+)(\([^`]*\))`", re.MULTILINE)
-_FILE = re.compile(r"\[([\w.]+)\]\(\.\./library_kernels/metal/[\w]+\.(?:metal|h)\)")
+_FILE = re.compile(r"\[([\w.]+)\]\(\.\./metalnb/library_kernels/metal/[\w]+\.(?:metal|h)\)")
 
 
 def read(app: Sphinx, page: str, source: list[str]) -> None:
@@ -81,7 +81,8 @@ def _files() -> list[str]:
 
 def _source(name: str) -> str:
     label = f"(metal-{nodes.make_id(name)})="
-    return f"\n{label}\n## {name}\n\n```{{literalinclude}} ../../library_kernels/metal/{name}\n:language: metal\n```\n"
+    included = f"```{{literalinclude}} ../../metalnb/library_kernels/metal/{name}\n:language: metal\n```"
+    return f"\n{label}\n## {name}\n\n{included}\n"
 
 
 def name_front(app: Sphinx, error: Exception | None) -> None:

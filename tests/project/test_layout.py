@@ -74,7 +74,7 @@ def test_contributing_lists_every_package() -> None:
 
 def test_documents_and_docstrings_name_existing_files() -> None:
     """Each file name exists, and each name of a module in a package's docstring."""
-    folders = (".github", "metalnb", "magics", "library_kernels", "docs", "benchmarks", "labextension", "tests")
+    folders = (".github", "metalnb", "docs", "benchmarks", "labextension", "tests")
     files = [*ROOT.iterdir(), *(path for folder in folders for path in Path(ROOT, folder).rglob("*"))]
     names, stems = {path.name for path in files}, {path.stem for path in files}
     texts = {name: ast.get_docstring(tree(name)) or "" for name in PACKAGES if name != OF_ANOTHER_PACKAGE}

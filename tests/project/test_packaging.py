@@ -102,7 +102,8 @@ def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
     assert {"metalnb/py.typed", "metalnb/__init__.pyi"} <= held
     assert "metalnb/msl/include/metal_stdlib" in held  # no extension, as Metal spells it
     assert any(n.startswith("metalnb/msl/target/") for n in held)
-    sources = {f"metalnb/{p.relative_to(ROOT).as_posix()}" for p in ROOT.glob("library_kernels/**/*.metal")}
+    sources = {p.relative_to(ROOT).as_posix() for p in ROOT.glob("metalnb/library_kernels/**/*.metal")}
+    assert sources
     assert sources <= held
 
 
@@ -121,6 +122,7 @@ def test_wheel_built_from_the_source_archive_is_identical(sdist: Path, wheel: Pa
     assert shared_data(again) == shared_data(wheel)
 
 
+IMPORTED = ("metalnb", "metalnb/magics", "metalnb/library_kernels")
 PLACES = """
 import json, metalnb, metalnb.magics, metalnb.library_kernels
 print(json.dumps([m.__file__ for m in (metalnb, metalnb.magics, metalnb.library_kernels)]))
@@ -145,20 +147,22 @@ def test_installed_packages_are_imported_from_site_packages(python: Path, tmp_pa
 
 
 def test_the_tree_is_imported_at_the_root(python: Path) -> None:
-    places = [Path(place).resolve() for place in json.loads(run(python, "-c", PLACES, cwd=ROOT))]
-    assert places == [ROOT / package / "__init__.py" for package in ("metalnb", "magics", "library_kernels")]
+    places = [Path(place) for place in json.loads(run(python, "-c", PLACES, cwd=ROOT))]
+    assert places == [ROOT / package / "__init__.py" for package in IMPORTED]
 
 
 def test_editable_install_finds_packages_and_lab_extension(tmp_path: Path) -> None:
     python = new_environment(tmp_path / "editable", "--editable", ROOT)
     assert Path(run(python, "-c", EXTENSIONS, cwd=tmp_path).strip()).is_relative_to(tmp_path)
-    places = [Path(place).resolve() for place in json.loads(run(python, "-c", PLACES, cwd=tmp_path))]
-    assert places == [ROOT / package / "__init__.py" for package in ("metalnb", "magics", "library_kernels")]
+    places = [Path(place) for place in json.loads(run(python, "-c", PLACES, cwd=tmp_path))]
+    assert places == [ROOT / package / "__init__.py" for package in IMPORTED]
 
 
 @pytest.mark.parametrize("package", ["magics", "library_kernels"])
 def test_bare_import_of_a_linked_package_is_refused(package: str, tmp_path: Path) -> None:
     """At the root Python would find the folder: it must name the right import, not become a second copy."""
+    if not (ROOT / package).is_dir():
+        pytest.skip("a checkout without symbolic links")
     done = subprocess.run(
         [sys.executable, "-c", f"import {package}"], cwd=ROOT, capture_output=True, text=True, check=False
     )
