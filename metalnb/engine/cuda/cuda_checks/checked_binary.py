@@ -25,7 +25,7 @@ class CheckedBinary(Binary):
     source : CheckedPtx
     threadgroup_bytes : int
     forms : dict
-        The forms assembled so far, each a `CudaBinary`; without checks it is the unchecked kernel's.
+        The forms assembled so far, each a `CudaBinary`.
     """
 
     unit: Unit
