@@ -229,6 +229,8 @@ class FunctionBody:
             return [k.zero for k in self.scalars(ir_type)]
         if text.startswith("splat ("):
             return [split_type(text[7:-1])[1]] * count
+        if text[0] not in "<[{":  # a constant expression
+            return self._split_scalar(ir_type, text, None)
         scalars = []
         for part in split_list(text[2:-2] if whole.packed else text[1:-1]):
             element, constant = split_type(part)
