@@ -137,7 +137,7 @@ def test_vector_access_reports_its_first_missing_element(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("read", "told"), [("n", ""), ("x[i]", ""), ("x[i + 99]", r"reads x\[(100|132|164)\]; x has 70")])
+@pytest.mark.parametrize(("read", "told"), [("n", ""), ("x[i]", ""), ("x[i + 99]", r"reads x\[(100|132|164)\]; x has")])
 def test_a_choice_between_an_argument_and_the_threads_position(engine: str, read: str, told: str) -> None:
     """Clang may choose an address of either, and load once."""
     kernel = mnb.compile(f"""

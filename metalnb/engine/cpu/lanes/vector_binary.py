@@ -152,7 +152,10 @@ class VectorBinary(Binary):
         key = form, kernel.checks
         text = self.texts.get(key)
         if text is None:
-            text = self.texts[key] = vector_build.vectorize_form(kernel.module, form)
+            try:
+                text = self.texts[key] = vector_build.vectorize_form(kernel.module, form)
+            except UnsupportedIR as error:
+                raise NotVectorized(str(error)) from error
         return text
 
     def _load(self, form: VectorizedKernel) -> VectorCode:
