@@ -88,10 +88,10 @@ def test_argument_error_has_every_detail() -> None:
     found = analysis(f"{FAULTY_HEAD}a[i] = b[k];\n}}")
     told: list[Any] = []
     for access in found.accesses:
-        place = found.roots.place(access.pointer)
-        root = found.roots.root(place.root)
+        address = found.roots.address(access.pointer)
+        root = found.roots.root(address.root)
         assert root is not None
-        told.append((access.kind, root.kind, root.number, access.size, [by for _, by in place.terms]))
+        told.append((access.kind, root.kind, root.number, access.size, [by for _, by in address.terms]))
     reads, writes = ("reads", "argument"), ("writes", "argument")
     assert told == [(*reads, 8, 4, []), (*reads, 1, 4, [4]), (*writes, 0, 4, [4])]
 

@@ -94,7 +94,7 @@ def test_every_root_is_found(body: str) -> None:
     kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")
     roots = kernel.checks.analysis.roots
     for access in kernel.checks.analysis.accesses:
-        root = roots.place(access.pointer).root
+        root = roots.address(access.pointer).root
         assert roots.root(root) is not None or roots.sources(root) < roots.all_names, access.inst.text
 
 
@@ -115,7 +115,7 @@ kernel void f(device float* y, uint i [[thread_position_in_grid]]) {
 }"""
     kernel = built(body, "f")
     roots = kernel.checks.analysis.roots
-    found = [roots.root(roots.place(access.pointer).root) for access in kernel.checks.analysis.accesses]
+    found = [roots.root(roots.address(access.pointer).root) for access in kernel.checks.analysis.accesses]
     assert None not in found
     assert {"@_ZL1c", "%0"} < {root.name for root in found if root}
     assert not chosen_of(kernel, [np.zeros(EXTENT, np.float32)]).sites

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule, Operand
 from ..accesses import Access
 from ..kernel_analysis import Analysis
-from ..memory_roots import PointerPlace
+from ..memory_roots import AffineAddress
 from .block_versions import BlockVersions, SharedTests
 from .bounds_tests import AccessCondition, ConditionWriter
 from .check_target import CheckTarget
@@ -171,8 +171,8 @@ class _Checks:
         self._write([*(inst for inst in block if inst.opcode == "phi"), *tests.prefix], {}, {})
         unchecked, checked, end = code.fresh_name(), code.fresh_name(), code.fresh_name()
         flag = "true"  # one branch for all tests; separate branches would need phis after each
-        for place, size in tests.byte_ranges.values():
-            is_inside = self._target.write_all_test(code, self._conditions.write_access_test(place, size))
+        for address, size in tests.byte_ranges.values():
+            is_inside = self._target.write_all_test(code, self._conditions.write_access_test(address, size))
             flag = is_inside if flag == "true" else code.op(f"and i1 {flag}, {is_inside}")
         code.do(f"br i1 {flag}, label {unchecked}, label {checked}")
         code.begin_block(blocks, unchecked)
@@ -233,14 +233,14 @@ class _Checks:
         parts = self._bounds.split(access) if self._bounds else None
         if parts is None:
             return
-        root, place, (index, step) = parts
-        terms = tuple((names.get(term, term), stride) for term, stride in place.terms)
-        fixed_place = PointerPlace(place.root, place.offset, terms)
+        root, address, (index, step) = parts
+        terms = tuple((names.get(term, term), stride) for term, stride in address.terms)
+        fixed_address = AffineAddress(address.root, address.offset, terms)
         exact = self._code.fresh_name()
-        flag = self._conditions.write_loop_bound_test(root, fixed_place, access.size, (names.get(index, index), step))
+        flag = self._conditions.write_loop_bound_test(root, fixed_address, access.size, (names.get(index, index), step))
         self._code.write_check(flag, inside, exact)
         self._code.begin_block(self._function.blocks, exact)
 
     def _write_fault_offset(self, condition: AccessCondition) -> str:
         """Write the access's part of a fault record: the offset from its root, or its address."""
-        return condition.address if condition.place is None else self._conditions.write_offset(condition.place)
+        return condition.pointer if condition.address is None else self._conditions.write_offset(condition.address)
