@@ -182,13 +182,13 @@ def test_checked_kernel_receives_three_addresses_after_its_launch_record() -> No
     (one,) = split_launches((1, 1, 100), (1, 1, 100), full_size=False)
     record = LaunchRecord(signature, checked=True)
     record.write(1, 3)
-    record.set_place(one.place)
+    record.set_grid_position(one.grid_position)
     record.checks(5, 6, 7)
     assert len(record._pointers) == 6
     given = [bytes(record._bytes)[-24:]]
     assert np.frombuffer(given[0], np.uint64).tolist() == [5, 6, 7]
     assert one.row
-    assert np.frombuffer(one.place, np.uint32)[15] == 2
+    assert np.frombuffer(one.grid_position, np.uint32)[15] == 2
 
 
 def test_matrix_loads_from_threadgroup_memory_are_checked() -> None:

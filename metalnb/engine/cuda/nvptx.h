@@ -51,7 +51,7 @@ inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sq
 inline long $mul_high(long x, long y) { return __nvvm_mulhi_ll(x, y); }
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __nvvm_mulhi_ull(x, y); }
 
-// ---- A thread's position in a block; the entry point's version is in grid_place.h.
+// ---- A thread's position in a block; the entry point's version is in grid_position.h.
 inline metal::size_t $index_here() {
     return ($register(tid_z) * $register(ntid_y) + $register(tid_y)) * $register(ntid_x) + $register(tid_x);
 }

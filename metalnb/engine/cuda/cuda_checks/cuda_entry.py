@@ -1,6 +1,6 @@
 """The entry point of a checked kernel in PTX: how it passes arguments and a thread's position.
 
-See ``ptx.checked_source``, ``grid_place.h`` and ``nvptx.h``.
+See ``ptx.checked_source``, ``grid_position.h`` and ``nvptx.h``.
 """
 
 from __future__ import annotations

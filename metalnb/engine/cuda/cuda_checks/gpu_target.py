@@ -10,7 +10,7 @@ from .cuda_entry import SHARED, CudaEntry
 
 __all__ = ["GpuTarget"]
 
-_PLACE = (0, 4, 8, 48, 52)  # offsets in `$launch`: `first`, and the width and height of `size`
+_LAUNCH_WORDS = (0, 4, 8, 48, 52)  # offsets in `$launch`: `first`, and the width and height of `size`
 # All warps read one word, so a thread reads it only every 256 iterations and keeps the result. The read is predicated
 # rather than branched around, so that the loop keeps its shape.
 _POLL = (
@@ -65,8 +65,8 @@ class GpuTarget:
         """Write the call that records a fault."""
         words = [
             code.op(f"load i32, ptr {code.op(f'getelementptr i8, ptr {self._entry.launch}, i64 {start}')}, align 4")
-            for start in _PLACE
+            for start in _LAUNCH_WORDS
         ]
-        place = ", ".join(f"i32 {word}" for word in words)
+        launch_words = ", ".join(f"i32 {word}" for word in words)
         pointers = f"{self.pointer_type} {records}, {self.pointer_type} {self._entry.flag}"
-        code.do(f"call void @metalnb_fault({pointers}, i32 {check}, i64 {offset}, {place})")
+        code.do(f"call void @metalnb_fault({pointers}, i32 {check}, i64 {offset}, {launch_words})")

@@ -9,14 +9,14 @@ import numpy as np
 
 from .nvidia_driver import Gpu
 
-__all__ = ["Constants"]
+__all__ = ["ArgumentCache"]
 
 _MAX_SIZE = 4096  # bytes of one
 _CAPACITY = 1 << 22  # bytes of all, in two halves
 _ALIGNMENT = 256
 
 
-class Constants:
+class ArgumentCache:
     """The contents of small arguments, on the GPU.
 
     The buffer's halves are filled in turn, so that filling one does not overwrite the other arguments of a launch that
