@@ -1,7 +1,7 @@
 """Stage NumPy's memory for a device that cannot access it: lend, copy in, bind and copy back.
 
-Shared by the engines of all such devices. It takes the arguments of a launch, and returns positions in the device's
-memory and the results to copy back when the dispatch is done.
+Shared by the engines of all such devices. It takes the arguments of a launch, and returns their bindings to device
+memory, and the results to copy back when the dispatch is done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
     handle: Any
 
     def __new__(cls, nbytes: int, handle: Any) -> Self:
-        """Make the window of some memory."""
+        """Make the window on some device memory."""
         window = super().__new__(cls, nbytes, np.uint8)
         window.handle = handle
         return window
@@ -44,7 +44,7 @@ class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
 
 @dataclass(frozen=True, slots=True)
 class BufferBinding:
-    """An argument's position: memory from the engine's ``alloc``, and an offset in bytes."""
+    """What an argument is bound to: memory from the engine's ``alloc``, and an offset in bytes."""
 
     memory: Any
     offset: int = 0
@@ -68,7 +68,7 @@ class Result:
 
 
 def binding_of(view: Any) -> BufferBinding | None:
-    """Return a view's position in device memory that the host cannot access; None for other memory."""
+    """Return the binding of a view of device memory that the host cannot access; None for other memory."""
     owner = view
     while type(owner) is not DeviceMemory:
         if not isinstance(owner, (np.ndarray, memoryview)):
@@ -101,7 +101,7 @@ class Pending(Protocol):
 
 
 class Staging:
-    """Finds or creates each argument's position in device memory.
+    """Binds each argument to device memory.
 
     The engine's own memory is bound where it is. All other memory is copied in; arguments with the same memory share
     one copy, as they do on a device that shares the process's memory.
@@ -120,7 +120,7 @@ class Staging:
         self._pending: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def bind(self, kernel: str, arguments: Sequence[tuple[bool, Any]]) -> tuple[list[BufferBinding], list[Result]]:
-        """Return the position of each argument, and the results to copy back.
+        """Return the binding of each argument, and the results to copy back.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class Staging:
         return self.engine_binding(array) is None and self._lend(_bytes(array)) is None
 
     def engine_binding(self, argument: Any) -> BufferBinding | None:
-        """Find the engine memory that an argument is a view of; None for other memory, or if it must be copied."""
+        """Return the binding of a view of the engine's memory; None for other memory, or if it must be copied."""
         owner = argument
         while type(owner) is not self._own_type and isinstance(owner, (np.ndarray, memoryview)):
             owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
@@ -231,7 +231,7 @@ def _overlap(a: Span, b: Span) -> bool:
 
 
 def _bytes(argument: Any) -> Bytes:
-    """Return an array's bytes, by a NumPy view, because not every dtype has the buffer protocol."""
+    """Return an argument's bytes as a NumPy view, because not every dtype has the buffer protocol."""
     if isinstance(argument, np.ndarray):
         return np.asarray(argument).reshape(-1).view(np.uint8)
     return np.frombuffer(argument, np.uint8)

@@ -108,9 +108,9 @@ class CpuEngine(Observable, SharedMemory):
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned."""
-        whole = np.empty(nbytes + _LINE, np.uint8)
-        first = -whole.ctypes.data % _LINE
-        return whole[first : first + nbytes]
+        buffer = np.empty(nbytes + _LINE, np.uint8)
+        offset = -buffer.ctypes.data % _LINE
+        return buffer[offset : offset + nbytes]
 
     def start(
         self, binary: ThreadBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,

@@ -90,8 +90,8 @@ class CountingCode:
 
     def _loaded_bytes(self, body: FunctionBody, instruction: IRInstruction) -> int:
         """Return the bytes that a GPU would load: a single component of a vector if no other is used."""
-        one = instruction.type.kind == "vector" and len(self._used_components.get(instruction.result, ())) == 1
-        return body.analysis.layout.size(instruction.type.element if one else instruction.type)
+        ir_type, used = instruction.type, self._used_components.get(instruction.result, ())
+        return body.analysis.layout.size(ir_type.element if ir_type.kind == "vector" and len(used) == 1 else ir_type)
 
     @property
     def globals(self) -> str:

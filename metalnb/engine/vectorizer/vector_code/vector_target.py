@@ -73,15 +73,15 @@ def pin(emitter: Emitter, machine: VectorTarget, ir_type: IRType, vector: str) -
     """
     if ir_type.kind not in {"integer", "float"} or ir_type.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
         return vector
-    whole, words = emitter.lanes(ir_type), emitter.lanes(f"i{ir_type.bits}")
-    integers = vector if ir_type.kind == "integer" else emitter.op(f"bitcast {whole} {vector} to {words}")
+    lanes, integer_lanes = emitter.lanes(ir_type), emitter.lanes(f"i{ir_type.bits}")
+    integers = vector if ir_type.kind == "integer" else emitter.op(f"bitcast {lanes} {vector} to {integer_lanes}")
 
     def pin_register(part: str, count: int) -> str:
         piece = f"<{count} x i{ir_type.bits}>"
         return emitter.op(f'call {piece} asm "", "={machine.register},0"({piece} {part}) #3')
 
     pinned = apply_per_register(emitter, machine, f"i{ir_type.bits}", ir_type.bits, integers, pin_register)
-    return pinned if ir_type.kind == "integer" else emitter.op(f"bitcast {words} {pinned} to {whole}")
+    return pinned if ir_type.kind == "integer" else emitter.op(f"bitcast {integer_lanes} {pinned} to {lanes}")
 
 
 def apply_per_register(
