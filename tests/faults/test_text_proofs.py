@@ -18,8 +18,8 @@ from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs.intervals import Interval
 from metalnb.engine.robust.proofs.loop_iterations import iteration_bound
-from metalnb.engine.robust.proofs.operations import ARITHMETIC
 from metalnb.engine.robust.proofs.ranges import Ranges
+from metalnb.engine.robust.proofs.transfer_functions import ARITHMETIC
 
 SHAPE = {2: bytearray(np.array([8, 8, 64, 0], np.uint32).tobytes())}
 SIZES = (256, 256, 256, 256, 1024, 768, 1024, 128, 4, 128)

@@ -21,7 +21,7 @@ from gpu.ptx_assembler import assembler
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY_POINT
-from metalnb.engine.cuda.cuda_checks.two_step_ptx import CheckedPtx, compile_checked_ptx
+from metalnb.engine.cuda.cuda_checks.checked_ptx import CheckedPtx, compile_checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, split_launches
 from metalnb.engine.robust.rewriting.check_insertion import CheckedModule, Checks
 from metalnb.msl.rewrite.scan import scan

@@ -8,7 +8,7 @@ from metalnb import cache
 
 from ..clang import driver
 from ..clang.driver import BackendError
-from ..clang.long_text import flags_for_length, limit_inlining
+from ..clang.long_kernels import flags_for_length, limit_inlining
 from ..unit import Unit
 from . import toolchain
 from .llvm_text import guard_divisions

@@ -123,10 +123,10 @@ template <class T, class F> $any_lanes T $combined_lanes(T x, F combine) {
             x = combine(x, $shuffle_among(lanes, x, $simd_lane() ^ distance));
         return x;
     }
-    metal::uint left = lanes;
-    T result = $shuffle_among(lanes, x, __builtin_ctz(left));
+    metal::uint remaining = lanes;
+    T result = $shuffle_among(lanes, x, __builtin_ctz(remaining));
 #pragma clang loop unroll(disable)
-    while (left &= left - 1) result = combine(result, $shuffle_among(lanes, x, __builtin_ctz(left)));
+    while (remaining &= remaining - 1) result = combine(result, $shuffle_among(lanes, x, __builtin_ctz(remaining)));
     return result;
 }
 
@@ -145,8 +145,8 @@ template <class T, class F> $any_lanes T $folded(T x, T neutral, metal::uint lan
     } else {
         T so_far = neutral;
 #pragma clang loop unroll(disable)
-        for (metal::uint left = active; left; left &= left - 1) {
-            const metal::uint i = __builtin_ctz(left);
+        for (metal::uint remaining = active; remaining; remaining &= remaining - 1) {
+            const metal::uint i = __builtin_ctz(remaining);
             so_far = combine(so_far, $shuffle_among(active, x, i));
             through = lane == i ? so_far : through;
         }

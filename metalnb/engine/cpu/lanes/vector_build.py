@@ -10,7 +10,7 @@ from metalnb import cache
 from ...clang import driver
 from ...clang.driver import BackendError, Target
 from ...clang.inlining import INLINE_ALL
-from ...clang.long_text import count_arithmetic, flags_for_vectors
+from ...clang.long_kernels import count_arithmetic, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectorizer.lane_count import max_lanes

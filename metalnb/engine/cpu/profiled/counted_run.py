@@ -12,7 +12,7 @@ import numpy as np
 from ...base import Grid
 from ...unit import Unit
 from ..cpu_engine import dispatch
-from .checked_first import check_accesses
+from .checked_run import check_accesses
 from .copied_arguments import copy_arguments
 from .counted_build import CountedBuild, counted_build
 from .counters import SUMS, THREADGROUP_REGION

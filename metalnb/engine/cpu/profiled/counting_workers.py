@@ -20,7 +20,7 @@ from metalnb.errors import KernelFault
 from .. import toolchain
 from .counted_build import CountedBuild
 from .counters import PATTERN_WORDS, Counters, CountingRecord, RegionRecord
-from .counting_pieces import ThreadgroupQueue
+from .threadgroup_queue import ThreadgroupQueue
 
 __all__ = ["CountedDispatch", "count_with_workers"]
 

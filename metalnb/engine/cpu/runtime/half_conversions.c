@@ -1,5 +1,5 @@
 // Conversions from and to half, which clang calls where an x86-64 processor has no instruction for them. (Processors
-// with AVX2 convert between half and float by F16C; vector code converts result vectors, see half_functions.py.)
+// with AVX2 convert between half and float by F16C; vector code converts whole vectors, see half_functions.py.)
 //
 // Between half and float, without F16C: F. Giesen, "Float->half variants", 2012.
 #ifndef __F16C__

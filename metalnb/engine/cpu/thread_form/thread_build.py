@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...clang.driver import DUMP, BackendError
-from ...clang.long_text import limit_inlining
+from ...clang.long_kernels import limit_inlining
 from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from .. import toolchain

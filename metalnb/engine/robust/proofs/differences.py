@@ -16,7 +16,7 @@ from ..scalar_graph.relations import Relation
 from .condition_ranges import ConditionRanges
 from .guarded_flow import GuardedFlow
 from .intervals import Interval, full_range
-from .operations import MINIMA
+from .transfer_functions import MINIMA
 
 __all__ = ["DifferenceRanges", "Sum", "intersect_modulo", "narrow_by_relation", "power_of_two_factor", "type_range"]
 

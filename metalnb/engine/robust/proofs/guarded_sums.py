@@ -16,14 +16,14 @@ from ..scalar_graph.relations import NOT_EQUAL
 from .differences import Sum, intersect_modulo
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
-from .walked_loops import WalkedLoops
+from .loop_evaluation import LoopEvaluation
 
 __all__ = ["GuardedSums"]
 
 _Terms = tuple[tuple[Scalar, int], ...]
 
 
-class GuardedSums(WalkedLoops):
+class GuardedSums(LoopEvaluation):
     """The part of `Ranges` that bounds sums by the conditions on them."""
 
     def __init__(self, flow: GuardedFlow) -> None:

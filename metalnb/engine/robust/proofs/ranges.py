@@ -21,8 +21,8 @@ from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import Condition, GuardedFlow
 from .guarded_sums import GuardedSums
 from .intervals import Interval, full_range
-from .operations import ARITHMETIC
-from .walked_loops import AFTER_LOOP
+from .loop_evaluation import AFTER_LOOP
+from .transfer_functions import ARITHMETIC
 
 __all__ = ["Ranges"]
 

@@ -35,7 +35,7 @@ class SharedTests:
         The part of the block that does not depend on its reads: written once, before both versions.
     rest : list of IRInstruction
     byte_ranges : dict
-        Places, each with the range of bytes that the accesses need.
+        Addresses, each with the number of bytes that the accesses need from there.
     """
 
     prefix: list[IRInstruction] = field(default_factory=list)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..accesses import Access
 from ..memory_roots import AffineAddress, Root, Roots
+from .entry_code import EntryCode
+from .ir_builder import IRBuilder
 from .size_limits import Limit
-from .start_code import StartCode
-from .written_code import WrittenCode
 
 __all__ = ["AccessCondition", "ConditionWriter"]
 
@@ -44,19 +44,19 @@ class ConditionWriter:
     ----------
     function : IRFunction
     roots : Roots
-    start : StartCode
-    code : WrittenCode
+    entry_code : EntryCode
+    code : IRBuilder
     wide : bool
         Whether a buffer may have 2^31 bytes or more.
     """
 
     def __init__(
-        self, function: IRFunction, roots: Roots, start: StartCode, code: WrittenCode, *, wide: bool,
+        self, function: IRFunction, roots: Roots, entry_code: EntryCode, code: IRBuilder, *, wide: bool,
     ) -> None:  # fmt: skip
         self._definitions: dict[str, IRInstruction] = {}
         self._pointers = {parameter.text: parameter.type.text for parameter in function.parameters}
         self.add_definitions(function)
-        self._roots, self._start, self._code, self._wide = roots, start, code, wide
+        self._roots, self._entry_code, self._code, self._wide = roots, entry_code, code, wide
 
     def add_definitions(self, function: IRFunction) -> None:
         """Read the function's values again after adding some."""
@@ -136,7 +136,7 @@ class ConditionWriter:
             root = self._roots.root(name)
             if root is None:
                 continue
-            offset = self._code.op(f"sub i64 {pointer}, {self._start.address(root)}")
+            offset = self._code.op(f"sub i64 {pointer}, {self._entry_code.address(root)}")
             is_inside = self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE_BITS)}")
             flag = is_inside if flag == "false" else self._code.op(f"or i1 {flag}, {is_inside}")
         return flag
@@ -147,11 +147,12 @@ class ConditionWriter:
 
     def write_distance(self, root: Root, kind: str, pointer: str) -> str:
         """Write the offset of a pointer from a root, in bytes."""
-        return self._code.op(f"sub i64 {self._code.pointer_as_integer(kind, pointer)}, {self._start.address(root)}")
+        integer = self._code.pointer_as_integer(kind, pointer)
+        return self._code.op(f"sub i64 {integer}, {self._entry_code.address(root)}")
 
     def _limit(self, root: Root, extent: int, step: int, bits: int) -> str:
         if root.kind == "argument":
-            return self._start.limit(Limit(root.number, extent, step), bits)
+            return self._entry_code.limit(Limit(root.number, extent, step), bits)
         return str(Limit(0, extent, step).count(root.size))
 
     def _widen_index(self, index: str) -> str:

@@ -22,12 +22,12 @@ from ..memory_roots import AffineAddress, Root
 from .block_versions import may_be_collective
 from .bounds_tests import ConditionWriter
 from .check_target import CheckTarget
+from .entry_code import EntryCode
+from .ir_builder import IRBuilder, redirect, replace_incoming
 from .linear_values import LinearValues, Slope, is_steep
 from .loop_length import LoopLength, write_loop_length
 from .size_limits import WorkLimit
-from .start_code import StartCode
 from .stop_flags import Flag
-from .written_code import WrittenCode, redirect, replace_incoming
 
 __all__ = ["Guarded", "LoopVersions"]
 
@@ -132,8 +132,8 @@ class LoopVersions:
     checked : sequence of Access
         The checked accesses of the function.
     conditions : ConditionWriter
-    start : StartCode
-    code : WrittenCode
+    entry_code : EntryCode
+    code : IRBuilder
     target : CheckTarget
     flags : dict of str to Flag
         The stop flags, by their loops' headers.
@@ -148,8 +148,8 @@ class LoopVersions:
     analysis: Analysis
     checked: Sequence[Access]
     conditions: ConditionWriter
-    start: StartCode
-    code: WrittenCode
+    entry_code: EntryCode
+    code: IRBuilder
     target: CheckTarget
     flags: Mapping[str, Flag]
     names: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class LoopVersions:
         count = sum(len(self.function.blocks[label]) for label in loop.labels)
         if loop.header not in self.flags or count > _MAX_UNFLAGGED_LENGTH:
             return ""
-        limit = self.start.limit(WorkLimit(_SHORT_WORK, self.analysis.entry.loop_budget.after_stop), _WIDE_BITS)
+        limit = self.entry_code.limit(WorkLimit(_SHORT_WORK, self.analysis.entry.loop_budget.after_stop), _WIDE_BITS)
         work = self.code.op(f"mul i64 {length.iterations}, {count}")
         return self.target.write_all_test(self.code, self.code.op(f"icmp ult i64 {work}, {limit}"))
 
