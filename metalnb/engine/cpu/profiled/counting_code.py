@@ -132,10 +132,10 @@ class CountingCode:
             return
         emitter = body.emitter
         mask = emitter.mask_bits(body.mask)
-        taken = emitter.mask_bits(emitter.mask_and(body.mask, body.vector(condition.text, condition.type)))
-        some = emitter.op(f"icmp ne i32 {taken}, 0")
-        not_all = emitter.op(f"icmp ne i32 {taken}, {mask}")
-        diverges = emitter.op(f"and i1 {some}, {not_all}")
+        taken_bits = emitter.mask_bits(emitter.mask_and(body.mask, body.vector(condition.text, condition.type)))
+        any_taken = emitter.op(f"icmp ne i32 {taken_bits}, 0")
+        not_all_taken = emitter.op(f"icmp ne i32 {taken_bits}, {mask}")
+        diverges = emitter.op(f"and i1 {any_taken}, {not_all_taken}")
         self._add(body, self.blocks[instruction.block], 2, emitter.op(f"zext i1 {diverges} to i64"))
 
     def _count_call(self, body: FunctionBody, instruction: IRInstruction) -> None:

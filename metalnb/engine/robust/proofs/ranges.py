@@ -151,9 +151,9 @@ class Ranges(GuardedSums):
         worklist, visited = [self._flow.entry], {self._flow.entry}
         while worklist:
             block = worklist.pop()
-            new = [t for t in self._flow.successors[block] if t not in visited and self._may_branch(block, t)]
-            visited.update(new)
-            worklist += new
+            unvisited = [t for t in self._flow.successors[block] if t not in visited and self._may_branch(block, t)]
+            visited.update(unvisited)
+            worklist += unvisited
         return visited
 
     def _may_branch(self, label: str, target: str) -> bool:

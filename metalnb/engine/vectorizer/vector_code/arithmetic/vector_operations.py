@@ -245,15 +245,15 @@ def _extract_element(body: FunctionBody, inst: IRInstruction) -> None:
 
 
 def _insert_element(body: FunctionBody, inst: IRInstruction) -> None:
-    vector, new, index = inst.operands
+    vector, inserted, index = inst.operands
     parts = list(body.parts(vector.text, vector.type))
-    value = body.vector(new.text, new.type)
+    value = body.vector(inserted.text, inserted.type)
     if index.text.isdigit():
         parts[int(index.text)] = value
         body.define(inst, parts)
         return
     emitter = body.emitter
-    lane_index, lanes = body.vector(index.text, index.type), body.emitter.lanes(new.type)
+    lane_index, lanes = body.vector(index.text, index.type), body.emitter.lanes(inserted.type)
     for i, part in enumerate(parts):
         matches = emitter.op(f"icmp eq {emitter.lanes(index.type)} {lane_index}, splat ({index.type} {i})")
         parts[i] = emitter.op(f"select {emitter.mask} {matches}, {lanes} {value}, {lanes} {part}")
