@@ -2,11 +2,11 @@
 #pragma once
 
 // A launch's position in its dispatch. A dispatch whose last threadgroups are smaller is split into launches with
-// threadgroups of equal size, beginning with the one at `first`. `how` has bit 0 set where the launch has more threads
+// threadgroups of equal size, beginning with the one at `first`. `flags` has bit 0 set where the launch has more threads
 // than the grid, and bit 1 where a threadgroup is launched as one row of threads, since a block has at most 64 layers.
-struct $launch { $uint3 first, nominal, grid, groups, size; unsigned how; };
+struct $launch { $uint3 first, nominal, grid, groups, size; unsigned flags; };
 
-/// `row`: whether bit 1 of `how` is set.
+/// `row`: whether bit 1 of `flags` is set.
 $always_inline $thread_position $current_position(const $launch& l, bool row) {
     const $uint3 group = {$register(ctaid_x) + l.first.x, $register(ctaid_y) + l.first.y, $register(ctaid_z) + l.first.z};
     $uint3 at = {$register(tid_x), $register(tid_y), $register(tid_z)};
@@ -22,7 +22,7 @@ $always_inline $thread_position $current_position(const $launch& l, bool row) {
 
 /// Whether a thread is beyond the grid: if a kernel cannot tell, its last threadgroups are launched in full size.
 $always_inline bool $beyond($uint3 at, const $launch& l) {
-    return (l.how & 1) && (at.x >= l.grid.x || at.y >= l.grid.y || at.z >= l.grid.z);
+    return (l.flags & 1) && (at.x >= l.grid.x || at.y >= l.grid.y || at.z >= l.grid.z);
 }
 
 /// A thread's position, with ranges known to the analysis of a checked kernel.

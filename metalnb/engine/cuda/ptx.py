@@ -45,7 +45,7 @@ _LAUNCH, _SHARED = "const $launch launch", ("unsigned o{i}", "$dynamic_storage(o
 _CHECKED = Head(
     _KERNEL,
     (
-        "$thread_position here = $current_position(launch, launch.how & 2);",
+        "$thread_position here = $current_position(launch, launch.flags & 2);",
         _RETURN_BEYOND,
         "here = $known_position(here);",
     ),

@@ -78,7 +78,7 @@ def describe_fault(
     elements = "1 element" if memory.count == 1 else f"{memory.count:,} elements"
     message = f"{unit.signature.name}, {where}: thread {fault.thread} of threadgroup {fault.group} {access.kind} "
     if memory.count < 0:
-        message += "by a pointer that is in none of its buffers."
+        message += "through a pointer outside all of its buffers."
     else:
         message += f"{memory.name}[{memory.index}]{_wrap_note(memory)}; {memory.name} has {elements}."
     if memory.space not in {"thread", "threadgroup"} and 0 <= memory.count <= max(fault.thread):

@@ -35,7 +35,7 @@ typedef struct {  // a buffer or a threadgroup variable
 } watched;
 
 typedef struct {  // a logged access; the thread is numbered within its threadgroup
-    unsigned short thread, what;  // what: the region's number; last two bits: 1 for a write, 2 out of bounds
+    unsigned short thread, access;  // access: the region's number; last two bits: 1 for a write, 2 out of bounds
     u32 group;
     long long offset;
 } event;

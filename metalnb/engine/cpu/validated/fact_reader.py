@@ -77,7 +77,7 @@ def _read_buffers(
 
 def _name_parts(events: np.ndarray[Any, Any], regions: Sequence[ValidatedRegion]) -> None:
     """Replace regions in events by parts, numbered across all regions, with offsets from the part's start."""
-    numbers, offsets, written = events["what"] >> 2, events["offset"].copy(), (events["what"] & 1).astype(bool)
+    numbers, offsets, written = events["access"] >> 2, events["offset"].copy(), (events["access"] & 1).astype(bool)
     first = 0
     for i, region in enumerate(regions):
         in_region = numbers == i
@@ -86,7 +86,7 @@ def _name_parts(events: np.ndarray[Any, Any], regions: Sequence[ValidatedRegion]
             parts = np.array(
                 [region.parts.index(region.part(int(offset), written=bool(k))) for offset in offsets[indices]], int
             )  # fmt: skip
-            events["what"][indices] = (first + parts) << 2 | events["what"][indices] & 3
+            events["access"][indices] = (first + parts) << 2 | events["access"][indices] & 3
             events["offset"][indices] -= np.array([part.start for part in region.parts])[parts]
         first += len(region.parts)
 

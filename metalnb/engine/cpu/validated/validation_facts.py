@@ -96,7 +96,7 @@ class BufferAccesses:
     reads, writes, strays, atomics : int
         Accesses inside it and outside it, and the atomic ones among those inside.
     unit : int
-        Bytes per element of `writers` and `again`.
+        Bytes per element of `writers` and `overwritten`.
     writers : numpy.ndarray
         A mark for each unit's last writer, for `Facts.writer`.
     oldest : int
@@ -134,7 +134,7 @@ class Facts:
     buffers : dict of str to BufferAccesses
         By parameter.
     events : numpy.ndarray
-        The recorded accesses of buffers: ``thread`` in its threadgroup, ``group``, ``what`` (an index
+        The recorded accesses of buffers: ``thread`` in its threadgroup, ``group``, ``access`` (an index
         into `names` times 4, plus 1 for a write, plus 2 for outside), ``offset`` in bytes.
     names : tuple of str
     threads_with : callable
