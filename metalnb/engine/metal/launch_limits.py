@@ -59,7 +59,7 @@ def check_threads(kernel: str, threadgroup: Grid, limit: int) -> None:
     """
     threads = math.prod(threadgroup)
     if threads > limit:
-        message = f"a threadgroup has {threads} threads; with this kernel's registers, the device allows {limit}"
+        message = f"a threadgroup of {threads} threads; this kernel allows {limit} on this device, because of its registers"
         raise LaunchError(f"{kernel}: {message}. Pass threadgroup={limit} or less.")
 
 
