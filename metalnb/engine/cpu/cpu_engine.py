@@ -119,7 +119,7 @@ class CpuEngine(Observable, SharedMemory):
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MAX_THREADS:
             name = binary.unit.signature.name
-            message = f"{name}: a threadgroup of {threads} threads; engine 'cpu' has {_MAX_THREADS}"
+            message = f"{name}: a threadgroup of {threads} threads; engine 'cpu' allows {_MAX_THREADS}"
             raise KernelFault(message)
         if isinstance(binary, VectorBinary):
             return self._start_lanes(binary, arguments, grid, threadgroup)
@@ -203,7 +203,7 @@ def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: 
     elapsed.stop(nanoseconds * 1e-9, failed=not nanoseconds)
     if not nanoseconds:
         name = binary.unit.signature.name
-        message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
+        message = f"{name}: no memory for the threads' stacks: each core needs 512 MiB of addresses (see ulimit -v)"
         raise KernelFault(message)
 
 

@@ -241,7 +241,7 @@ def borrow_region(dispatch: bytes) -> Iterator[int]:
     """
     region = _Region()
     if not pool().metalnb_lend(dispatch, ctypes.byref(region)):
-        message = "no memory for the threads' stacks: 512 MiB of addresses"
+        message = "no memory for the threads' stacks: each core needs 512 MiB of addresses (see ulimit -v)"
         raise KernelFault(message)
     try:
         yield region.start or 0

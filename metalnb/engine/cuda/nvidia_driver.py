@@ -155,7 +155,7 @@ class Gpu:
         _, description = self.api.cuGetErrorString(status)
         reason = f"{(description or b'unknown error').decode()} ({(name or b'?').decode()})"
         if status == names.CUDA_ERROR_OUT_OF_MEMORY:
-            message = f"engine 'cuda': {reason}: free arrays, or metalnb.clear_cache()"
+            message = f"engine 'cuda': {reason}: free arrays, or call metalnb.clear_cache()"
             raise MemoryError(message)
         fatal = {
             names.CUDA_ERROR_ILLEGAL_ADDRESS, names.CUDA_ERROR_MISALIGNED_ADDRESS, names.CUDA_ERROR_LAUNCH_FAILED,

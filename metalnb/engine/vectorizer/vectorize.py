@@ -115,7 +115,7 @@ def vectorize(
     layout = module.layout
     private_bytes = sum(layout.size(inst.element) for inst in function if inst.opcode == "alloca" and inst.element)
     if private_bytes > _MAX_PRIVATE_BYTES:
-        message = f"its own variables take {private_bytes} bytes of a thread"
+        message = f"its own variables take {private_bytes} bytes in each thread"
         raise NotVectorized(message)
     arrays, pure = find_granules(flow, layout), _pure_functions(module)
     analysis = LaneShapes(flow, layout, form.width, position_shapes(form), arrays, pure)
