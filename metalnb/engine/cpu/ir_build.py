@@ -11,7 +11,7 @@ from ..clang.driver import BackendError
 from ..clang.long_kernels import flags_for_length, limit_inlining
 from ..unit import Unit
 from . import toolchain
-from .llvm_text import guard_divisions
+from .guarded_divisions import guard_divisions
 
 __all__ = ["compile_ir", "compile_object", "write_ir"]
 

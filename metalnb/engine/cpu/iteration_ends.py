@@ -114,7 +114,7 @@ _HEAD_KEYWORDS = frozenset({"if", "for", "while", "switch"})
 
 
 def _statement_end(tree: Tree, i: int) -> int:
-    """Return the position after the statement that starts at `i`, or -1 if it is not understood."""
+    """Return the position after the statement that starts at `i`, or -1 if it cannot be parsed."""
     count = len(tree.texts)
     while tree.text(i) == "[" == tree.text(i + 1):  # attributes
         i = tree.skip(i)

@@ -21,8 +21,8 @@ from ...vectorizer.vector_code.vector_target import VectorTarget, vector_target
 from ...vectorizer.vectorize import VectorizedKernel, has_barriers, uses_simdgroup, vectorize
 from .. import toolchain
 from ..entry_texts import lane_text
+from ..guarded_divisions import guard_divisions
 from ..linking import run_tool
-from ..llvm_text import guard_divisions
 
 __all__ = ["compile_vectorized", "lane_count", "machine", "thread_text", "vectorize_form"]
 
@@ -100,7 +100,7 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
 
 
 def has_division(unit: Unit) -> bool:
-    """Return whether a unit may contain a division, as integer divisions need a separate step so as not to trap."""
+    """Return whether a unit may contain a division; integer divisions need a step that keeps them from trapping."""
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
