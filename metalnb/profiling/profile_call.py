@@ -14,11 +14,11 @@ from metalnb.errors import ArgumentError, LaunchError
 from metalnb.program.host_visible import require_host_visible
 from metalnb.timing.progress import progress
 
-from .component_merging import merge_components
 from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
 from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
+from .whole_vectors import merge_components
 
 __all__ = ["profile", "profile_dispatch"]
 

@@ -36,8 +36,8 @@ def merge_components(unit: Unit, counts: Counts, access: AccessCount) -> AccessC
 
 def _are_all_marked(counts: Counts, access: AccessCount, starts: list[int], parts: int) -> bool:
     """Return whether all components of the sample's vectors were accessed, as the kernel may need only one."""
-    region_marks = counts.marks[access.region]
-    granule = region_marks.granule
+    access_marks = counts.marks[access.region]
+    granule = access_marks.granule
     bit = READ if access.kind == READ else WRITE
-    vector_marks = (region_marks.marks[at // granule :][: max(1, parts * access.size // granule)] for at in starts)
-    return all((marks & bit).all() for marks in vector_marks)
+    each = (access_marks.marks[at // granule :][: max(1, parts * access.size // granule)] for at in starts)
+    return all((marks & bit).all() for marks in each)
