@@ -22,7 +22,7 @@ INTO_A_LOOP = """int k = int(x[i]);
 
 @pytest.mark.parametrize(("body", "reason"), [
     ("float own[20000]; for (int k = 0; k < 20000; ++k) own[(k * 7 + i) % 20000] = k; o[i] = own[i];",
-     "its own variables take 80000 bytes of a thread"),
+     "its own variables take 80000 bytes in each thread"),
     ('os_log_default.log("%f", x[i]); o[i] = 1;', "a call of metalnb_print"),
     (INTO_A_LOOP, "irreducible"),
 ])  # fmt: skip

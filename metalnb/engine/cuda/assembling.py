@@ -16,7 +16,7 @@ from ..clang.entry_point import ENTRY_POINT
 from ..robust.rewriting.check_insertion import CheckedModule
 from ..unit import Unit
 from .cuda_checks.checked_binary import CheckedBinary
-from .cuda_checks.two_step_ptx import compile_checked_ptx
+from .cuda_checks.checked_ptx import compile_checked_ptx
 from .launch_record import LaunchRecord
 from .nvidia_driver import LOADING, Gpu
 from .ptx import compile_ptx, ignores_threadgroups, limit_registers

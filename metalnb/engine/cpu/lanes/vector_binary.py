@@ -165,7 +165,7 @@ class VectorBinary(Binary):
             raise NotVectorized(str(refused)) from refused
         library = toolchain.load_lane_library(code)
         run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
-        out_of_memory = ctypes.c_uint32.in_dll(library, "metalnb_full")
+        out_of_memory = ctypes.c_uint32.in_dll(library, "metalnb_out_of_memory")
         return VectorCode(run, form.storage_bytes, out_of_memory, library, form.gathers)
 
 
