@@ -129,3 +129,16 @@ f:
     assert {label: flow.equivalent_dominator(label) for label in ("%b", "%c", "%e", "%f")} == {
         "%b": "%a", "%c": None, "%e": "%a", "%f": "%2",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("operands", "expected"), [
+    ("ptr addrspace(3) %0, i64 1", "ptr addrspace(3)"),
+    ("ptr %0, i64 1", "ptr"),
+    ("ptr addrspace(1) %0, <4 x i64> %1", "<4 x ptr addrspace(1)>"),
+    ("<4 x ptr addrspace(1)> %0, <4 x i64> %1", "<4 x ptr addrspace(1)>"),
+    ("<4 x ptr> %0, i64 1", "<4 x ptr>"),
+])  # fmt: skip
+def test_an_address_is_in_its_bases_address_space(operands: str, expected: str) -> None:
+    """Checks write phis of addresses, whose types must be right."""
+    text = f"define void @f() {{\n  %2 = getelementptr inbounds i32, {operands}\n  ret void\n}}\n"
+    assert read_module(text).functions["f"].blocks["%0"][0].type.text == expected

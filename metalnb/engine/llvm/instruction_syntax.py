@@ -181,8 +181,9 @@ def _getelementptr(inst: IRInstruction, rest: str) -> None:
     parts = split_list(rest)
     inst.element = type_of(parts[0])
     inst.operands = [_operand(part) for part in parts[1:]]
+    pointer = inst.operands[0].type
     counts = [o.type.count for o in inst.operands if o.type.kind == "vector"]
-    inst.type = type_of(f"<{counts[0]} x ptr>") if counts else _POINTER
+    inst.type = type_of(f"<{counts[0]} x {pointer}>") if counts and pointer.kind != "vector" else pointer
 
 
 def _vector_operation(inst: IRInstruction, rest: str) -> None:
