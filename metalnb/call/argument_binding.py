@@ -13,6 +13,7 @@ import numpy as np
 from metalnb.dtypes import is_masked
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
+from metalnb.plurals import quantity
 
 from .engine_arrays import Resident, is_resident
 from .packing import describe, pack, type_dtype
@@ -169,8 +170,8 @@ class Slot:
             self._refuse("got an empty array, but the grid is not empty", "Pass at least one element")
         name, count = self.param.name, array.size // self.components
         self._refuse(
-            f"each of the grid's {threads:,} threads accesses the element at its own position; got {count:,}",
-            f"Pass at least {threads:,} elements, or grid={count}, or guard {name}[…] in the kernel",
+            f"each of the grid's {quantity(threads, 'thread')} accesses the element at its own position; got {count:,}",
+            f"Pass at least {quantity(threads, 'element')}, or grid={count}, or guard {name}[…] in the kernel",
         )
 
     def _refuse(self, got: str, cure: str) -> NoReturn:
@@ -270,8 +271,7 @@ class Binder:
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
 
     def _count(self) -> str:
-        n = len(self.slots)
-        return f"{n} argument{'' if n == 1 else 's'}"
+        return quantity(len(self.slots), "argument")
 
     def _usage(self) -> str:
         return f"Call {self.signature.name}({', '.join(s.param.name for s in self.slots)})."

@@ -11,6 +11,7 @@ from typing import Any
 from metalnb.engine.base import Grid
 from metalnb.errors import ArgumentError, LaunchError, MetalnbWarning
 from metalnb.msl.signature import Signature
+from metalnb.plurals import quantity
 
 from .argument_binding import Slot
 
@@ -161,9 +162,10 @@ def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tu
     for slot, array in arrays:
         count = array.size // slot.components
         if slot.param.every and count > threads:
-            data = f"each thread takes its own element of {slot.param.name!r}, which has {count:,}"
-            message = f"the grid has the shape of {name!r}, {threads:,} threads, but {data}. Pass grid={count}."
-            warnings.warn(f"{signature.name}: {message}", MetalnbWarning, stacklevel=7)
+            shape = f"the grid has the shape of {name!r}, {quantity(threads, 'thread')}"
+            data = f"each thread accesses its own element of {slot.param.name!r}, which has {count:,}"
+            message = f"{signature.name}: {shape}, but {data}. Pass grid={count}."
+            warnings.warn(message, MetalnbWarning, stacklevel=7)
             return
 
 
@@ -235,7 +237,7 @@ def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
             message = (
                 f"{signature.name}: a threadgroup of {' × '.join(str(n) for n in threadgroup if n > 1)} threads is too "
                 f"large for its '{name}': each {owner} uses the element at its own place [[{attribute}]], and there "
-                f"are {count:,}. Pass a threadgroup of at most {allowed:,} threads, or make '{name}' larger."
+                f"are {count:,}. Pass a threadgroup of at most {quantity(allowed, 'thread')}, or make '{name}' larger."
             )
             raise LaunchError(message)
 

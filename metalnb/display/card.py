@@ -10,6 +10,7 @@ from typing import Any
 
 from metalnb.dtypes import SCALARS
 from metalnb.msl.signature import Param, Reflection, Signature
+from metalnb.plurals import quantity
 
 from .card_buttons import BUTTONS, buttons
 from .frame import framed, note
@@ -248,7 +249,8 @@ def _acts(card: Card) -> str:
 
 def _table(cards: Sequence[Card]) -> Table:
     rows = tuple((c.signature.name, ", ".join(p.name for p in c.signature.params), c.summary) for c in cards)
-    return Table(("kernel", "arguments", ""), rows, f"{len(cards)} kernels on {cards[0].runs}", code=frozenset({0, 1}))
+    caption = f"{quantity(len(cards), 'kernel')} on {cards[0].runs}"
+    return Table(("kernel", "arguments", ""), rows, caption, code=frozenset({0, 1}))
 
 
 def _table_html(cards: Sequence[Card]) -> str:
@@ -261,7 +263,7 @@ def folded(source: str) -> str:
     lines = source.strip("\n").splitlines()
     if not source.strip():
         return ""
-    label = f"Metal source, {len(lines):,} line{'' if len(lines) == 1 else 's'}"
+    label = f"Metal source, {quantity(len(lines), 'line')}"
     code = highlight("\n".join(lines[:_LINES]))
-    rest = f"<div>… and {len(lines) - _LINES:,} more lines</div>" if len(lines) > _LINES else ""
+    rest = f"<div>… and {quantity(len(lines) - _LINES, 'more line')}</div>" if len(lines) > _LINES else ""
     return f'<details><summary>{label}</summary><pre class="metalnb-code">{code}</pre>{rest}</details>'

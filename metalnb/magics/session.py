@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from metalnb.plurals import quantity
+
 from ..call.kernel import Kernel
 from ..display import Source
 from ..program import Program, compile
@@ -28,8 +30,8 @@ class Header:
     text: Source
 
     def __repr__(self) -> str:
-        lines = len(self.text.strip().splitlines())
-        return f'header "{self.name}", {lines} line{"" if lines == 1 else "s"}: #include "{self.name}" in a later cell'
+        lines = quantity(len(self.text.strip().splitlines()), "line")
+        return f'header "{self.name}", {lines}: #include "{self.name}" in a later cell'
 
 
 class Session:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 from html import escape
 
+from metalnb.plurals import quantity
+
 from .cost_records import LANES, LINE, AccessCost
 
 __all__ = ["access_caption", "draw_access"]
@@ -27,9 +29,9 @@ def access_caption(access: AccessCost, banks: int) -> str:
     if stride is None:
         apart = _describe_ranges(access) if len(active) > 1 else ""
     else:
-        apart = "all at one address" if not stride else f"{abs(stride):,} bytes apart"
+        apart = "all at one address" if not stride else f"{quantity(abs(stride), 'byte')} apart"
     verb = {"read": "read", "write": "write", "atomic": "update"}[access.kind]
-    text = f"{first}{some} of threadgroup {access.group:,} {verb} {access.size} byte{'s' * (access.size > 1)} each"
+    text = f"{first}{some} of threadgroup {access.group:,} {verb} {quantity(access.size, 'byte')} each"
     rows = f"a row is one word in each of {banks} banks" if access.space == "threadgroup" else (
         "a row is a line of 128 bytes, in four sectors of 32"
     )  # fmt: skip
@@ -66,7 +68,7 @@ def draw_access(access: AccessCost, banks: int = 32) -> str:
     if access.space == "threadgroup":
         parts += _draw_bank_counts(cells, columns, _TOP + cell_height * len(shown))
     if len(rows) > len(shown):
-        parts.append(_text(_LEFT, height - 4, f"and {len(rows) - len(shown):,} rows more", "start"))
+        parts.append(_text(_LEFT, height - 4, f"and {quantity(len(rows) - len(shown), 'more row')}", "start"))
     label = escape(access_caption(access, banks))
     return (
         f'<svg class="mp-picture" viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{label}">'

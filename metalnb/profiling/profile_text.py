@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from metalnb.display import nbytes
+from metalnb.plurals import quantity
 from metalnb.timing.units import percent, threads, times, trim_grid
 
 from .cost_findings import findings
@@ -70,7 +71,8 @@ def _describe_occupancy(profile: Profile) -> Iterator[str]:
     for device in profile.devices:
         full = occupancy(profile, device)
         if full is not None:
-            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} fit a processor of the {device}"
+            verb = "fits" if full.groups == 1 else "fit"
+            fit = f"{quantity(full.groups, 'threadgroup')} {verb} a processor of the {device}"
             doubt = "" if full.public else ", by figures that are not public"
             yield f"{fit}, {percent(full.share)} of its threads (limited by {full.limit}{doubt})"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+from metalnb.plurals import quantity
+
 from .cost_records import LANES, LINE, AccessCost
 from .profile_record import Profile
 
@@ -32,14 +34,14 @@ def describe_spread(access: AccessCost, profile: Profile) -> tuple[str, str]:
         pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
         x, y, _ = profile.threadgroup
         return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _SORT
-    text = f"{'' if access.stride == apart else 'most '}neighbors are {abs(apart):,} bytes apart"
+    text = f"{'' if access.stride == apart else 'most '}neighbors are {quantity(abs(apart), 'byte')} apart"
     if abs(apart) < LINE:
         verb = "write" if access.kind == "write" else "read"
         return text, f"Let each lane {verb} a whole vector, or store each field in its own array"
     steps = access.runs / _simd_groups(profile)
     if access.kind != "read" or _swap_helps(access, profile) or not _walks_own_range(access, profile, steps):
         return text, _SWAP
-    return f"{text}, and each walks its own range of memory, in {steps:,.0f} steps", _ADVANCE_TOGETHER
+    return f"{text}, and each walks its own range of memory, in {quantity(round(steps), 'step')}", _ADVANCE_TOGETHER
 
 
 def _simd_groups(profile: Profile) -> int:

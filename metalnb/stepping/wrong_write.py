@@ -123,7 +123,7 @@ def _difference(report: Validation | Difference) -> Difference:
             _refuse(f"has no wrong element to trace: the outputs {reason}")
         report = report.differences[0]
     if report.case:
-        _refuse(f"was found in a smaller call of {report.case} threads; trace that call instead")
+        _refuse(f"was found in a smaller call, of grid {report.case}; trace that call instead")
     return report
 
 

@@ -15,6 +15,7 @@ from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.display import nbytes
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
+from metalnb.plurals import quantity
 from metalnb.profiling.latest_counts import KnownCounts, known_counts
 
 from . import sampling, traffic
@@ -187,7 +188,7 @@ def _shape(job: Job, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str
 def _describe_bound(param: Param, value: Any) -> str:
     """Describe a bound argument: ``float32 (1000, 1000)``, ``2.5``, ``64 bytes``."""
     if isinstance(value, int):
-        return f"{value:,} bytes"
+        return quantity(value, "byte")
     layout = param.type.layout
     if isinstance(value, np.ndarray) and (param.writable or not param.reference):
         return f"{param.type.name} {value.shape}" if value.dtype.names else _describe(value)

@@ -12,6 +12,7 @@ import numpy as np
 
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError, MetalnbError
+from metalnb.plurals import quantity
 
 from .access_report import Difference, Validation
 from .validated_call import Outcome, Watcher
@@ -109,8 +110,8 @@ def _expected_results(kernel: Kernel, expected: Any, inputs: Arrays, outputs: Ar
     results = list(result) if isinstance(result, (tuple, list)) and len(outputs) > 1 else [result]
     if len(results) != len(outputs):
         message = (
-            f"{name}: expected: {len(outputs)} outputs ({', '.join(outputs)}); got {len(results)}. "
-            "Give an array for each, or a dict by name."
+            f"{name}: expected= must have {quantity(len(outputs), 'output')} ({', '.join(outputs)}); "
+            f"got {len(results)}. Pass an array for each, or a dict by name."
         )
         raise ArgumentError(message)
     return dict(zip(outputs, results, strict=True))

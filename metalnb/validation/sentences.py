@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from metalnb.plurals import quantity
+
 from .access_report import Finding
 
 __all__ = ["sentence"]
@@ -15,7 +17,7 @@ def sentence(finding: Finding) -> str:
     """Return a sentence about a finding, with its source line."""
     place = f"line {finding.line}: " if finding.line else ""
     times = f" ({finding.count:,} times in all)" if finding.count > 1 and finding.kind != "missing write" else ""
-    case = f"with {finding.case} threads, " if finding.case else ""
+    case = f"with {finding.case} {'thread' if finding.case == '1' else 'threads'}, " if finding.case else ""
     return f"{place}{case}{_SENTENCES[finding.kind](finding)}{times}."
 
 
@@ -32,7 +34,7 @@ def _out_of_bounds(finding: Finding) -> str:
     index = finding.index or 0
     if index < 0:
         return f"{_access(finding)}, before the start"
-    size = f": {finding.name} has {finding.size:,} element{'s' * (finding.size != 1)}" if finding.size else ""
+    size = f": {finding.name} has {quantity(finding.size, 'element')}" if finding.size else ""
     if index >= _WRAPPED:
         as_signed = f" (which is {index - (1 << 32)} as a uint: it went below 0)"
         return f"{_access(finding)}{as_signed}, beyond the end{size}"
@@ -93,7 +95,7 @@ def _lane(finding: Finding) -> str:
     lane = finding.index or 0
     subject = f"thread {finding.thread} takes a value from lane {lane} of its SIMD-group"
     if lane >= finding.size:
-        return f"{subject}, which has {finding.size} lane{'s' * (finding.size != 1)}: the value is undefined"
+        return f"{subject}, which has {quantity(finding.size, 'lane')}: the value is undefined"
     cure = "let all lanes execute it, and choose from the values afterwards"
     return f"{subject}, which takes no part: it is on another path or has ended, and the value is undefined; {cure}"
 
@@ -129,7 +131,7 @@ def _missing_write(finding: Finding) -> str:
     if finding.count == finding.size:
         return f"{finding.name}: no element is written"
     be = "is" if finding.count == 1 else "are"
-    share = f"{finding.count:,} of {finding.size:,} elements"
+    share = f"{finding.count:,} of {quantity(finding.size, 'element')}"
     return f"{finding.name}: {share} {be} never written, the first is [{finding.index}]"
 
 

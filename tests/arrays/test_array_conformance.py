@@ -37,7 +37,7 @@ def test_zero_dimensional_mask_on_a_zero_dimensional_array() -> None:
     assert x[x > 5].shape == (0,)
     x[x > 2] = 1
     assert int(x) == 1
-    with pytest.raises(IndexError, match="1 indices for an array of 0 axes"):
+    with pytest.raises(IndexError, match="1 index for an array of 0 axes"):
         _ = x[True, 0]
 
 

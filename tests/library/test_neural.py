@@ -171,7 +171,7 @@ def heads(*counts: int) -> list[Any]:
 
 
 REFUSED = (
-    (lambda: mnb.conv2d(ones(1, 3, 5, 5), ones(2, 2, 3, 3)), "3 channels in 1 groups do not fit weight"),
+    (lambda: mnb.conv2d(ones(1, 3, 5, 5), ones(2, 2, 3, 3)), "x's 3 channels in 1 group do not match weight"),
     (lambda: mnb.conv2d(ones(5, 5), ones(2, 2, 3, 3)), r"needs x \(N, C, …\)"),
     (lambda: mnb.conv2d(ones(1, 1, 2, 2), ones(1, 1, 3, 3)), r"a window of \(3, 3\) does not fit into \(2, 2\)"),
     (lambda: mnb.conv2d(ones(1, 1, 5, 5), ones(1, 1, 3, 3), ones(2)), r"bias must have shape \(1,\)"),
@@ -185,7 +185,7 @@ REFUSED = (
     (lambda: mnb.batch_norm(ones(2, 3), None, None), "needs running_mean and running_var, or training=True"),
     (lambda: mnb.batch_norm(ones(1, 3), None, None, training=True), "more than one element a channel"),
     (lambda: mnb.batch_norm(ones(2, 3), ones(2), ones(3)), r"running_mean must have shape \(3,\)"),
-    (lambda: mnb.group_norm(ones(2, 3), 2), "3 channels do not make 2 groups"),
+    (lambda: mnb.group_norm(ones(2, 3), 2), "num_groups=2 does not divide x's 3 channels"),
     (lambda: mnb.one_hot(mnb.asarray([1, 5]), 3), "from 1 to 5 have no place among 3 classes"),
     (lambda: mnb.embedding(mnb.asarray([0]), ones(3)), "weight has two axes"),
     (lambda: mnb.dropout(ones(3), 1.5), "p must be between 0 and 1; got 1.5"),

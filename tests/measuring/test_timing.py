@@ -440,7 +440,7 @@ def test_bottleneck_depends_on_the_gpu() -> None:
     x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
     both = mnb.profile(mnb.compile(WELL).well, x, out, 2.0, grid=64, threadgroup=64)
     longest = "memory on an M2 (line 3), loads and stores on an NVIDIA H100 SXM (line 3)"
-    few = "; one threadgroup is fewer than the 10 processors of an M2 and the 132 processors of an NVIDIA H100 SXM"
+    few = "; 1 threadgroup is fewer than the 10 processors of an M2 and the 132 processors of an NVIDIA H100 SXM"
     assert describe_bottleneck(both) == longest + few
     assert describe_bottleneck(replace(both, buffers=(), lines=())) == f"nothing{few}"
 

@@ -21,7 +21,7 @@ from metalnb.rendering import RENDERERS, Rendered
 # package at the lowest place above everything it imports. Modules of one layer do not import each other.
 LAYERS = (
     ("cache_limit",),
-    ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "rendering"),
+    ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "plurals", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),
     ("msl.text",),

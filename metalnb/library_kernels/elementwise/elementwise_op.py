@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ...arrays.array import Array
 from ...arrays.core import ArrayForm, contiguous_strides, form_of
 from ...arrays.memory_pool import Pool, pool_of, round_size
@@ -142,7 +144,7 @@ class Elementwise(Op):
 
     def _prepare(self, operands: tuple[Any, ...], out: Array | None) -> PreparedOperands:
         if len(operands) < self._count:
-            raise TypeError(f"{self.name}: takes {self.__signature__}; got {len(operands)} operands.")
+            raise TypeError(f"{self.name}: takes {self.__signature__}; got {quantity(len(operands), 'operand')}.")
         return prepare_operands(self.formula, self.row.dtypes, operands, out)
 
     def _keep(self, key: Any, plan: _Call, prepared: list[Any], operands: tuple[Any, ...]) -> None:

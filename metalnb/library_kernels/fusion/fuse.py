@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ... import engine as engines
 from ...arrays.array import Array
 from ...arrays.convert import asarray
@@ -96,7 +98,7 @@ class Fused:
         if self._last is None:
             return ""
         count = len(self._last.kernels)
-        return f"{count} kernel{'s' * (count != 1)} on {self._engine.name}"
+        return f"{quantity(count, 'kernel')} on {self._engine.name}"
 
     def _repr_html_(self) -> str | None:
         if self._last is None:

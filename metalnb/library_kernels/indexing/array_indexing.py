@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import kind_of
@@ -184,8 +186,7 @@ def _resolve_scalar_masks(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[
     answers = [_scalar_mask(p) for p in key]
     if not any(b is not None for b in answers):
         return x, key
-    if sum(map(_axes_used, key)) > x.ndim:
-        raise IndexError(f"x[…]: {sum(map(_axes_used, key))} indices for an array of {x.ndim} axes.")
+    _check_axis_count(x, key)
     lead: list[Any] = []
     for part, answer in zip(key, answers, strict=True):
         lead += [None] if answer is not None else [part] if part is Ellipsis else [slice(None)] * _axes_used(part)
@@ -201,11 +202,18 @@ def _scalar_mask(part: Any) -> bool | None:
     return bool(part) if is_mask else None
 
 
-def _expand(x: Array, key: tuple[Any, ...]) -> list[Any]:
-    """Expand a key to one part for every axis, without an ellipsis, with masks and lists as index arrays."""
+def _check_axis_count(x: Array, key: tuple[Any, ...]) -> int:
+    """Return the number of axes that a key indexes; refuse more than the array has."""
     count = sum(map(_axes_used, key))
     if count > x.ndim:
-        raise IndexError(f"x[…]: {count} indices for an array of {x.ndim} axes.")
+        axes_text = quantity(x.ndim, "axis", "axes")
+        raise IndexError(f"x[…]: {quantity(count, 'index', 'indices')} for an array of {axes_text}.")
+    return count
+
+
+def _expand(x: Array, key: tuple[Any, ...]) -> list[Any]:
+    """Expand a key to one part for every axis, without an ellipsis, with masks and lists as index arrays."""
+    count = _check_axis_count(x, key)
     rest = [slice(None)] * (x.ndim - count)
     parts: list[Any] = []
     axis = 0

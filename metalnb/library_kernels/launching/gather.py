@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer
@@ -59,12 +61,10 @@ def check_indices(caller: str, fault: Array, indices: Array, n: int, axis: int |
         reuse_fault_word(fault)
     else:
         index = int(indices.read().reshape(-1)[position])
-        place = tuple(int(p) for p in np.unravel_index(position, indices.shape))
+        index_position = tuple(int(p) for p in np.unravel_index(position, indices.shape))
         axis_text = "" if axis is None else f"axis {axis} with "
-        raise IndexError(
-            f"{caller}: index {index} (at {place} of the indices) is out of bounds for {axis_text}{n} elements: "
-            f"{-n} to {n - 1}." if n else f"{caller}: index {index} into {axis_text}no elements."
-        )  # fmt: skip
+        subject = f"{caller}: index {index} (at {index_position} of the indices) is out of bounds for {axis_text}"
+        raise IndexError(f"{subject}{quantity(n, 'element')}: {-n} to {n - 1}." if n else f"{subject}no elements.")
 
 
 def gather(

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ...arrays.array import Array, empty
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float, promote
@@ -105,11 +107,13 @@ def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     x = x[None] if is_single else x
     groups = operator.index(groups)
     if x.ndim != axes + 2 or weight.ndim != axes + 2:
-        raise ValueError(f"{caller}: needs x (N, C, …) and weight (O, C / groups, …) with {axes} more axes each; got "
+        more_axes = quantity(axes, "more axis", "more axes")
+        raise ValueError(f"{caller}: needs x (N, C, …) and weight (O, C / groups, …) with {more_axes} each; got "
                          f"{arrays[0].shape} and {weight.shape}.")  # fmt: skip
     outputs, channels = weight.shape[:2]
     if groups < 1 or channels * groups != x.shape[1] or outputs % groups:
-        raise ValueError(f"{caller}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
+        channels_text = f"{quantity(x.shape[1], 'channel')} in {quantity(groups, 'group')}"
+        raise ValueError(f"{caller}: x's {channels_text} do not match weight's shape {weight.shape}.")
     if rest and rest[0].shape != (outputs,):
         raise ValueError(f"{caller}: bias must have shape ({outputs},); got {rest[0].shape}.")
     size = weight.shape[2:]

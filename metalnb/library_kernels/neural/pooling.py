@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ...engine import named
@@ -87,7 +89,8 @@ def _pool(caller: str, x: Any, windows: _Windows, mean: _Mean | None = None) -> 
     if not is_float(x.dtype):
         raise TypeError(f"{caller}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
     if x.ndim not in {axes + 1, axes + 2}:
-        raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
+        more_axes = quantity(axes, "more axis", "more axes")
+        raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {more_axes}; got shape {x.shape}.")
     image = x.shape[-axes:]
     places = windows.places(image)
     if any(n < 1 for n in places):

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float
@@ -167,7 +169,7 @@ def group_norm(
     x = _channels(caller, x)
     groups = operator.index(num_groups)
     if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"{caller}: {x.shape[1]} channels do not make {num_groups} groups.")
+        raise ValueError(f"{caller}: num_groups={num_groups} does not divide x's {quantity(x.shape[1], 'channel')}.")
     scale, shift = (_channel_row(caller, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if not x.size:
         return contiguous_copy(x)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ...arrays.array import Array
 from ...arrays.convert import asarray
 from ..launching.copying import as_array, contiguous_copy
@@ -66,7 +68,7 @@ def _resolve_sizes(x: Array, sizes: Shape) -> Shape:
     if -1 in sizes and known_size and x.size % known_size == 0:
         sizes = tuple(x.size // known_size if n == -1 else n for n in sizes)
     if -1 in sizes or math.prod(sizes) != x.size:
-        raise ValueError(f"reshape: {x.size:,} elements of shape {x.shape} do not fill shape {sizes}.")
+        raise ValueError(f"reshape: {quantity(x.size, 'element')} of shape {x.shape} cannot have shape {sizes}.")
     return sizes
 
 
@@ -89,7 +91,8 @@ def permute_dims(x: Array, /, axes: Shape | None = None) -> Array:
     x = as_array("permute_dims", x)
     order = tuple(reversed(range(x.ndim))) if axes is None else axes_of("permute_dims", axes, x.ndim)
     if len(order) != x.ndim:
-        raise ValueError(f"permute_dims: axes must name each of {x.ndim} axes once; got {axes}.")
+        array_axes = quantity(x.ndim, "axis", "axes")
+        raise ValueError(f"permute_dims: axes must name each of the array's {array_axes} once; got {axes}.")
     return _permute(x, order)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from metalnb.plurals import quantity
 from metalnb.timing.units import rate, seconds, threads, times, trim_grid
 
 from .. import html_parts
@@ -199,7 +200,7 @@ def _failures(trials: Sequence[Trial]) -> str:
         for reason, labels in shown_reasons
     ]
     rest_count = len(reasons) - len(shown_reasons)
-    rest = f'<div class="metalnb-soft">… and {rest_count} more reasons</div>' if rest_count else ""
+    rest = f'<div class="metalnb-soft">… and {quantity(rest_count, "more reason")}</div>' if rest_count else ""
     return f'<table class="metalnb-part metalnb-refused"><tbody>{"".join(rows)}</tbody></table>{rest}'
 
 
