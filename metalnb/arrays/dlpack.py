@@ -87,7 +87,7 @@ def _capsule_of(lender: Any) -> Any:
 
 def _code_of(capsule: Any) -> ctypes.c_uint8 | None:
     """Return the code of a capsule's dtype, for reading and writing in place."""
-    for name, place in _CODES.items():
+    for name, offset in _CODES.items():
         if _is_valid(capsule, name):
-            return ctypes.c_uint8.from_address(_pointer(capsule, name) + place)
+            return ctypes.c_uint8.from_address(_pointer(capsule, name) + offset)
     return None

@@ -273,7 +273,7 @@ class Kernel:
         """Compile the kernel if necessary, then check and bind a call; parameters as for the call. Nothing runs yet."""
         dispatch = self.rehearse(*args, **call)
         if 0 not in dispatch.grid:
-            buffers = dispatch.arguments if self._simple else [dispatch.arguments[place] for place in self._places]
+            buffers = dispatch.arguments if self._simple else [dispatch.arguments[i] for i in self._places]
             self._check_buffers(buffers, dispatch.grid[0], reads_every=True)
         return dispatch
 
@@ -365,10 +365,10 @@ class Kernel:
                 refuse_memory(self.signature, memory)
             return buffers
         arguments: list[Any] = [None] * len(self.signature.params)
-        for place, value in zip(self._places, buffers, strict=True):
-            arguments[place] = value
-        for place, nbytes in memory_sizes(self.signature, group, memory).items():
-            arguments[place] = nbytes
+        for position, value in zip(self._places, buffers, strict=True):
+            arguments[position] = value
+        for position, nbytes in memory_sizes(self.signature, group, memory).items():
+            arguments[position] = nbytes
         return arguments
 
     def _check_buffers(self, buffers: list[Any], threads: int, *, reads_every: bool) -> None:

@@ -80,10 +80,10 @@ def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:
         if value is None or isinstance(value, Mapping):
             continue
         if option == "shapes":
-            name, each = next((p.name for p in signature.buffers if p.writable), "y"), "(4, 4)"
+            name, example = next((p.name for p in signature.buffers if p.writable), "y"), "(4, 4)"
         else:
-            name, each = next((p.name for p in signature.threadgroup), "tile"), "1024"
-        message = f"{signature.name}: {option} is a mapping by parameter, like {{{name!r}: {each}}}; got {value!r}."
+            name, example = next((p.name for p in signature.threadgroup), "tile"), "1024"
+        message = f"{signature.name}: {option} is a mapping by parameter, like {{{name!r}: {example}}}; got {value!r}."
         raise ArgumentError(message)
 
 

@@ -12,7 +12,7 @@ from metalnb.dtypes import SCALARS
 from metalnb.msl.signature import Param, Reflection, Signature
 from metalnb.plurals import quantity
 
-from .card_buttons import BUTTONS, buttons
+from .card_buttons import BUTTONS_CSS, buttons
 from .frame import framed, note
 from .highlight import highlight
 from .text_table import Table, columns, html_table
@@ -215,7 +215,7 @@ def cards_html(cards: Sequence[Card], *, source: bool = True) -> str:
         False if the source is shown above them.
     """
     body = _table_html(cards) if len(cards) > _MAX_CARDS else "".join(map(_html, cards))
-    return framed(body + (folded(cards[0].source) if source else ""), BUTTONS) if cards else ""
+    return framed(body + (folded(cards[0].source) if source else ""), BUTTONS_CSS) if cards else ""
 
 
 def _text(card: Card) -> str:

@@ -41,12 +41,12 @@ class Picture:
         return {"text/plain": self.text, "image/png": self.png}
 
 
-def check_places(caller: str, size: int, places: Sequence[int]) -> None:
+def check_places(caller: str, size: int, positions: Sequence[int]) -> None:
     """Reject, for the function `caller`, an array that is too long to draw, and places outside it."""
     if not 1 <= size <= _MAX_CELLS:
         message = f"{caller}: draws 1 to {_MAX_CELLS} elements; got {size}. Draw fewer: the pattern is the same."
         raise ArgumentError(message)
-    if wrong := [place for place in places if not 0 <= place < size]:
+    if wrong := [position for position in positions if not 0 <= position < size]:
         raise ArgumentError(f"{caller}: element {wrong[0]} is outside the array of {size}.")
 
 

@@ -68,4 +68,4 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
 
 
 def _words(row: Any) -> str:
-    return " ".join(str(int(place)) for place in row)
+    return " ".join(str(int(element)) for element in row)

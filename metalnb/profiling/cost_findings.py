@@ -179,13 +179,13 @@ def _reread_findings(profile: Profile) -> Iterator[ProfileFinding]:
         scattered = any(a.sectors > _MAX_SPREAD * a.least_sectors for a in reads)
         if not reads or buffer.read <= _CACHE_BYTES or traveled < _MANY_READS * buffer.read or scattered:
             continue
-        most = max(reads, key=lambda a: a.traveled)
+        costliest = max(reads, key=lambda a: a.traveled)
         times = traveled / buffer.read
-        text = f"line {most.line}: each byte of {buffer.name} is read {_format_number(times)} times by SIMD-groups: "
+        text = f"line {costliest.line}: SIMD-groups read each byte of {buffer.name} {_format_number(times)} times: "
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
         text += f"{traveled:,} bytes for {buffer.read:,}. {cure}."
-        yield ProfileFinding(most.line, "reread", text, (traveled - buffer.read) / SECTOR / 2, most)
+        yield ProfileFinding(costliest.line, "reread", text, (traveled - buffer.read) / SECTOR / 2, costliest)
 
 
 def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
@@ -195,13 +195,13 @@ def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
     device = max(idle, key=lambda d: d.processors.value, default=None)
     if device is None or max((b.seconds for b in time_bounds(profile, device)), default=0.0) < _LAUNCH:
         return
-    most = max(profile.lines, key=lambda line: line.cycles)
+    costliest = max(profile.lines, key=lambda line: line.cycles)
     processors = int(device.processors.value)
-    text = f"line {most.line}, the costliest: the grid has {quantity(profile.groups, 'threadgroup')}, "
+    text = f"line {costliest.line}, the costliest: the grid has {quantity(profile.groups, 'threadgroup')}, "
     text += f"so {processors - profile.groups} of the {processors} processors of an {device.name} are idle. "
     cure = "Let more threads share the work: give a SIMD-group what one thread does now, or make threadgroups smaller."
     total = sum(line.cycles for line in profile.lines)
-    yield ProfileFinding(most.line, "idle", text + cure, total * (1 - profile.groups / processors))
+    yield ProfileFinding(costliest.line, "idle", text + cure, total * (1 - profile.groups / processors))
 
 
 def _private_finding(line: LineCost) -> ProfileFinding:

@@ -31,10 +31,10 @@ def profile_text(profile: Profile) -> str:
 def headline(profile: Profile) -> str:
     """Return a sentence about what was counted."""
     grid, group = threads(trim_grid(profile.grid)), threads(trim_grid(profile.threadgroup))
-    whole = profile.sampled == profile.groups
+    is_complete = profile.sampled == profile.groups
     if profile.groups == 1:
         ran = "its one threadgroup counted"
-    elif whole:
+    elif is_complete:
         ran = f"all {profile.groups:,} threadgroups counted"
     else:
         ran = f"{profile.sampled:,} of {profile.groups:,} threadgroups counted, counts scaled to all"

@@ -88,14 +88,14 @@ def _extra_passes(access: AccessCost, row: int, longer: int, banks: int) -> int:
 
     Accesses of 8 bytes are made for half a SIMD-group at a time; those of 16 bytes for a quarter.
     """
-    places = [None if at is None else at // row * longer + at % row for at in access.sample]
+    addresses = [None if at is None else at // row * longer + at % row for at in access.sample]
     at_once = LANES * 4 // max(4, min(access.size, 16))
     extra = 0
     for start in range(0, LANES, at_once):
         words = {
-            word for at in places[start : start + at_once] if at is not None
+            word for at in addresses[start : start + at_once] if at is not None
             for word in range(at // 4, (at + access.size - 1) // 4 + 1)
         }  # fmt: skip
-        most = max(Counter(word % banks for word in words).values(), default=0)
-        extra += max(0, most - 1)
+        passes = max(Counter(word % banks for word in words).values(), default=0)
+        extra += max(0, passes - 1)
     return extra

@@ -68,7 +68,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
     fused = sum(line.flops for line in profile.lines) / 2 + sum(line.other for line in profile.lines)
     passes = sum(a.passes for a in profile.accesses)
     lines = sum(a.lines for a in profile.accesses)
-    found = [
+    bounds = [
         ResourceBound(
             "memory", profile.bytes / figures.bandwidth.value, _costliest_line(profile, "traveled"),
             public=figures.bandwidth.public,
@@ -94,7 +94,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
             _costliest_line(profile, "special"), "", base and figures.specials.public,
         ),
     ]  # fmt: skip
-    return tuple(sorted((b for b in found if b.seconds), key=lambda b: -b.seconds))
+    return tuple(sorted((b for b in bounds if b.seconds), key=lambda b: -b.seconds))
 
 
 def describe_estimate(profile: Profile, device: str) -> str:

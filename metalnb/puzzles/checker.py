@@ -172,11 +172,11 @@ def _between_guards(shape: tuple[int, ...], puzzle: Puzzle) -> tuple[np.ndarray[
 def _out_of_bounds(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) -> str:
     size = arrays[event.buffer].size
     verb = "writes" if event.written else "reads"
-    place = "before the start" if event.index < 0 else "beyond the end"
+    fault = "before the start" if event.index < 0 else "beyond the end"
     if event.index >= _WRAPPED:
-        place = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
+        fault = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
-        f"thread {event.thread} {verb} {event.buffer}[{event.index}], {place}: "
+        f"thread {event.thread} {verb} {event.buffer}[{event.index}], {fault}: "
         f"{event.buffer} has {quantity(size, 'element')}. "
         f"{_threads(launch)} Guard the access, or check how the index is computed."
     )
@@ -221,9 +221,9 @@ def _compare(puzzle: Puzzle, actual: np.ndarray[Any, Any], expected: np.ndarray[
     if close.all():
         return race
     first = np.argwhere(~close)[0]
-    place = tuple(int(i) for i in first)
+    index = tuple(int(i) for i in first)
     wrong = int((~close).sum())
-    message = f"{_element(puzzle.out, first)} is {_number(actual[place])}, expected {_number(expected[place])}"
+    message = f"{_element(puzzle.out, first)} is {_number(actual[index])}, expected {_number(expected[index])}"
     message += f" ({wrong:,} of {quantity(actual.size, 'element')} {'is' if wrong == 1 else 'are'} wrong)."
     return f"{message}\n{race}" if race else message
 

@@ -32,5 +32,5 @@ def reverse_simdgroups(kernel: Kernel, threadgroup: int) -> Kernel | None:
         return None
     _, head = match
     t = inputs[_PLACE].name
-    place = f" uint {t} = {t}_run % {_LANES} + ({threadgroup // _LANES - 1} - {t}_run / {_LANES}) * {_LANES}; "
-    return twin_of(kernel, EditedText(source, [head.rename(t, f"{t}_run"), head.prepend(place)]).text)
+    declaration = f" uint {t} = {t}_run % {_LANES} + ({threadgroup // _LANES - 1} - {t}_run / {_LANES}) * {_LANES}; "
+    return twin_of(kernel, EditedText(source, [head.rename(t, f"{t}_run"), head.prepend(declaration)]).text)

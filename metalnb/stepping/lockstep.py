@@ -48,7 +48,7 @@ class StepPlaces:
         """Return the position of a step."""
         site, frame = self._sites[number], self._frames[-1]
         iterations = frame.iterations
-        for loop in [each for each in iterations if each not in site.loops]:
+        for loop in [loop_key for loop_key in iterations if loop_key not in site.loops]:
             del iterations[loop]
             frame.repeating.discard(loop)
         for loop in site.loops:

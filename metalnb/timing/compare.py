@@ -107,12 +107,12 @@ class Comparison(Rendered):
         logs = np.log(self.seconds)
         return int(np.argmin(np.median(logs - logs.mean(0), 1)))
 
-    def lead(self, place: int) -> Lead:
+    def lead(self, index: int) -> Lead:
         """Return how many times faster the best is than another.
 
         All intervals hold simultaneously with `confidence`, so each of several holds with more (Bonferroni).
         """
-        ratios = (np.array(self.seconds[place]) / self.seconds[self.best]).tolist()
+        ratios = (np.array(self.seconds[index]) / self.seconds[self.best]).tolist()
         sure = 1 - (1 - self.confidence) / max(1, len(self.names) - 1)
         return Lead(float(np.median(ratios)), *median_interval(ratios, sure))
 
@@ -130,8 +130,8 @@ class Comparison(Rendered):
     @property
     def winner(self) -> str | None:
         """The fastest one's name; None while an interval overlaps the margin around 1."""
-        place = self.place
-        return None if place is None else self.names[place]
+        winner = self.place
+        return None if winner is None else self.names[winner]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values that `json.dumps` accepts."""

@@ -87,14 +87,14 @@ def measure(
     overrides = traffic.check_count("measure", "bytes", bytes), traffic.check_count("measure", "flops", flops)
     kernel, args, launch = _unwrap(kernel, args, launch)
     job = job_of("measure", kernel, args, launch)
-    counted_work = _traffic(job, kernel, args, launch)
+    known_traffic = _traffic(job, kernel, args, launch)
     counts: KnownCounts | None = None
     if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
         counts = known_counts(d.kernel.unit, d.grid, d.threadgroup, d.arguments)
         if counted and overrides == (None, None):
-            counted_work, counts = traffic.count_profiled(d, counted_work)
-    work = traffic.override(counted_work, *overrides)
+            known_traffic, counts = traffic.count_profiled(d, known_traffic)
+    work = traffic.override(known_traffic, *overrides)
     load = OtherProcesses()
     samples = sampling.batches(job)
     others = load.share()

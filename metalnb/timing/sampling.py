@@ -247,13 +247,13 @@ def _written_positions(dispatch: Dispatch) -> list[int]:
 
 def _restorer(engine: Engine, array: np.ndarray[Any, Any]) -> Callable[[], None]:
     """Save an array's elements; return a function that restores them in place."""
-    place = place_of(array)
-    if place is None:
+    position = place_of(array)
+    if position is None:
         return _copier(array, array.copy())
     size = array.nbytes
     saved = engine.alloc(max(size, 1))
-    engine.copy_within(saved, 0, place.memory, place.offset, size)
-    return lambda: engine.copy_within(place.memory, place.offset, saved, 0, size)
+    engine.copy_within(saved, 0, position.memory, position.offset, size)
+    return lambda: engine.copy_within(position.memory, position.offset, saved, 0, size)
 
 
 def _copier(array: np.ndarray[Any, Any], saved: np.ndarray[Any, Any]) -> Callable[[], None]:
@@ -271,10 +271,10 @@ def _stage(dispatch: Dispatch) -> Dispatch:
         array = value if isinstance(value, np.ndarray) else np.frombuffer(value, np.uint8)
         if not array.nbytes:
             return value
-        place = (array.ctypes.data, array.nbytes)
-        if place not in copies:
-            copies[place] = np.frombuffer(engine.alloc(array.nbytes), np.uint8)
-            copies[place][:] = array.reshape(-1).view(np.uint8)
-        return copies[place].view(array.dtype).reshape(array.shape)
+        address = (array.ctypes.data, array.nbytes)
+        if address not in copies:
+            copies[address] = np.frombuffer(engine.alloc(array.nbytes), np.uint8)
+            copies[address][:] = array.reshape(-1).view(np.uint8)
+        return copies[address].view(array.dtype).reshape(array.shape)
 
     return dispatch._replace(arguments=[copy_of(a) for a in dispatch.arguments], residents=())

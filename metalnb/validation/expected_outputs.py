@@ -153,12 +153,12 @@ def _differences(
             continue
         first = np.unravel_index(int(wrong.argmax()), wrong.shape)
         flat = int(np.ravel_multi_index(first, wrong.shape)) if wrong.shape else 0
-        thread, group, place = judge.writer(name, flat * kind.itemsize)
+        thread, group, location = judge.writer(name, flat * kind.itemsize)
         yield Difference(
             name=name, wrong=wrong, unwritten=unwritten, twice=twice, index=tuple(int(i) for i in first),
             got=actual[first].item(), expected=expected_value[first].item(),
             ulp=_ulp(actual[wrong], expected_value[wrong]), thread=thread, threadgroup=group,
-            line=judge.place(place)[0],
+            line=judge.place(location)[0],
         )  # fmt: skip
 
 

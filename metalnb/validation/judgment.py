@@ -88,8 +88,8 @@ class Judge:
         mark = buffer.writers[byte // buffer.unit]
         if mark < buffer.oldest:
             return -1, -1, None
-        thread, group, place = self.facts.writer(int(mark))
-        return int(in_grid(thread, group, self.grid, self.threadgroup)), group, place
+        thread, group, location = self.facts.writer(int(mark))
+        return int(in_grid(thread, group, self.grid, self.threadgroup)), group, location
 
     def place(self, line: Line | None) -> tuple[int, int, str]:
         """Return the line and column in the author's text, and the text of that line."""
@@ -156,12 +156,12 @@ class Judge:
 
     def _bad_value(self, param: Param, byte: int, value: float, *, is_unset: bool) -> Iterator[Finding]:
         """Yield the finding for a bad value in an output: the operation that produced it."""
-        thread, group, place = self.writer(param.name, byte)
+        thread, group, location = self.writer(param.name, byte)
         infinite = not np.isnan(value)
         index = byte // param.type.size
         if is_unset and not self._has_unset_input:
             if not any(f.kind == "own never written" for f in self.facts.findings):  # that one names the source
-                line, column, source = self.place(place)
+                line, column, source = self.place(location)
                 yield Finding("never written", line, column, thread, group, source=source)
             return
         origin = self._origin(thread, infinite)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from metalnb.display import framed, highlight, mix, wrapping
-from metalnb.display.card_buttons import BUTTONS, step_button
+from metalnb.display.card_buttons import BUTTONS_CSS, step_button
 from metalnb.plurals import quantity
 
 from .access_report import Difference, Finding, Validation, WatchedBuffer
@@ -22,7 +22,7 @@ _CSS = (
     ".metalnb .metalnb-finding mark{background:none;color:inherit;text-decoration:underline wavy #cf4a3c 1.5px;"
     "text-underline-offset:3px}"
     f".metalnb .metalnb-line-number{{color:{mix(76)};user-select:none}}"
-    f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS + BUTTONS
+    f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS + BUTTONS_CSS
 )
 
 

@@ -15,10 +15,10 @@ _WRAPPED = 1 << 31  # an unsigned index from here on has gone below 0
 
 def sentence(finding: Finding) -> str:
     """Return a sentence about a finding, with its source line."""
-    place = f"line {finding.line}: " if finding.line else ""
+    location = f"line {finding.line}: " if finding.line else ""
     times = f" ({finding.count:,} times in all)" if finding.count > 1 and finding.kind != "missing write" else ""
     case = f"with {finding.case} {'thread' if finding.case == '1' else 'threads'}, " if finding.case else ""
-    return f"{place}{case}{_SENTENCES[finding.kind](finding)}{times}."
+    return f"{location}{case}{_SENTENCES[finding.kind](finding)}{times}."
 
 
 def _access(finding: Finding) -> str:

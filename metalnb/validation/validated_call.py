@@ -88,16 +88,16 @@ def _log(
     kept_events: np.ndarray[Any, Any], names: tuple[str, ...], sizes: dict[str, int], grid: Grid, threadgroup: Grid,
 ) -> Log:  # fmt: skip
     """Return the accesses of arrays, in the form of `Validation.log`."""
-    places = np.full(max(1, len(names)), -1, np.int64)
-    sizes_of = np.ones(len(places), np.int64)
+    array_numbers = np.full(max(1, len(names)), -1, np.int64)
+    sizes_of = np.ones(len(array_numbers), np.int64)
     for i, name in enumerate(names):
         if name in sizes:
-            places[i], sizes_of[i] = list(sizes).index(name), sizes[name]
-    events = kept_events[places[kept_events["what"] >> 2] >= 0]
+            array_numbers[i], sizes_of[i] = list(sizes).index(name), sizes[name]
+    events = kept_events[array_numbers[kept_events["what"] >> 2] >= 0]
     region = events["what"] >> 2
     log = np.empty((len(events), 4), np.int64)
     log[:, 0] = in_grid(events["thread"], events["group"], grid, threadgroup)
-    log[:, 1] = places[region]
+    log[:, 1] = array_numbers[region]
     log[:, 2] = events["what"] & 3
     log[:, 3] = events["offset"] // sizes_of[region]
     return log

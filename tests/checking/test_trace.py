@@ -235,7 +235,7 @@ def test_text_and_html_show_the_same_steps() -> None:
     kernel, _ = compiled(TREE)
     seen = mnb.trace(kernel, np.ones(64, np.float32), np.zeros(1, np.float32), grid=64, threadgroup=64)
     text = str(seen)
-    assert text.startswith("k: thread (0) of threadgroup (0), 64 threads"
+    assert text.startswith("k: thread (0) of threadgroup (0), 64 threads")
     assert "part[0] → 64" in text
     assert "waits for the threadgroup" in text
     html = seen._repr_html_()

@@ -523,8 +523,9 @@ def test_no_card_dresses_another() -> None:
 
     package = Path(mnb.__file__).parent
     styles = {
-        "frame": frame._CSS, "buttons": card_buttons.BUTTONS, "timings": html_cards._CSS, "widgets": html_parts._CSS,
-        "checks": report_view._CSS.removesuffix(card_buttons.BUTTONS),
+        "frame": frame._CSS, "buttons": card_buttons.BUTTONS_CSS, "timings": html_cards._CSS,
+        "widgets": html_parts._CSS,
+        "checks": report_view._CSS.removesuffix(card_buttons.BUTTONS_CSS),
         "profile": package.joinpath("profiling", "profile.css").read_text("utf-8"),
         "stepper": package.joinpath("stepping", "stepper.css").read_text("utf-8"),
     }  # fmt: skip

@@ -131,9 +131,9 @@ class Fused:
         arguments = _move_to_engine(arguments)
         self._last, self._engine = traced, next(a.engine for a in arguments.values() if type(a) is Array)
         results: list[Any] = [None] * traced.results
-        for kernel, places in traced.kernels:
-            for place, result in zip(places, kernel(arguments), strict=True):
-                results[place] = result
+        for kernel, positions in traced.kernels:
+            for position, result in zip(positions, kernel(arguments), strict=True):
+                results[position] = result
         return tuple(results) if traced.is_tuple else results[0]
 
     def _trace(self, arguments: dict[str, Any]) -> _TracedCall:

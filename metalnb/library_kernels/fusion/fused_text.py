@@ -95,10 +95,10 @@ class FusedText:
     def _parameters(self) -> list[str]:
         return [f"    constant {value_type(dtype)}& in_{name}," for name, dtype in self.numbers]
 
-    def _fetch_lines(self, place: str) -> list[str]:
+    def _fetch_lines(self, position: str) -> list[str]:
         return [
             f"    const {value_type(dtype)} in_{name} = fetch<{DTYPES[dtype.name]}, step_in_{name}>"
-            f"(buffer_in_{name}, walk, {i}, {place});"
+            f"(buffer_in_{name}, walk, {i}, {position});"
             for i, (name, dtype) in enumerate(self.arrays)
         ]
 
@@ -116,10 +116,10 @@ class FusedText:
             f"    {position} [[thread_position_in_grid]]) {{",
         ]
 
-    def _keep_lines(self, place: str) -> list[str]:
+    def _keep_lines(self, position: str) -> list[str]:
         results = zip(self._result_names, self.results, strict=True)
         return [
-            f"    keep<{DTYPES[dtype.name]}, step_{name}>(buffer_{name}, walk, {i}, {place}, {text});"
+            f"    keep<{DTYPES[dtype.name]}, step_{name}>(buffer_{name}, walk, {i}, {position}, {text});"
             for i, (name, (text, dtype)) in enumerate(results, len(self._names))
         ]
 

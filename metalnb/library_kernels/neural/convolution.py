@@ -70,12 +70,12 @@ def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
     """View (…, *axes) as (…, *size, *places): the elements of each window, for each of its positions."""
     count = len(size)
     shape, strides = x.shape[-count:], x.strides[-count:]
-    places = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
+    positions = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
     window_axes = tuple(t * d for t, d in zip(strides, dilation, strict=True))
-    place_axes = tuple(t * s for t, s in zip(strides, stride, strict=True))
+    position_axes = tuple(t * s for t, s in zip(strides, stride, strict=True))
     lead = x.ndim - count
-    strides = (*x.strides[:lead], *window_axes, *place_axes)
-    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), strides, x.offset)
+    strides = (*x.strides[:lead], *window_axes, *position_axes)
+    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *positions), strides, x.offset)
 
 
 def _padding_widths(
@@ -154,21 +154,21 @@ def _multiply_windows(x: Array, weight: Array, window: Windows, groups: int) -> 
     groups_of_x = x if x.contiguous else contiguous_copy(x)
     groups_of_x = groups_of_x.reshape((batch, groups, channels, *x.shape[2:]))
     view = windows(groups_of_x, window.size, window.stride, window.dilation)
-    places = view.shape[-count:]
-    terms, columns_axes = channels * math.prod(window.size), math.prod(places)
+    positions = view.shape[-count:]
+    terms, columns_axes = channels * math.prod(window.size), math.prod(positions)
     rows = make_contiguous(weight).reshape((groups, outputs // groups, terms))
-    out = empty((batch, outputs, *places), x.dtype, x.engine)
+    out = empty((batch, outputs, *positions), x.dtype, x.engine)
     if not out.size:
         return out
     if not terms:
         return fill_with(out, 0)
-    if math.prod(window.size) == 1 and places == x.shape[2:]:
+    if math.prod(window.size) == 1 and positions == x.shape[2:]:
         return matmul(rows, groups_of_x.reshape((batch, groups, channels, columns_axes))).reshape(out.shape)  # type: ignore[no-any-return]
     step = max(1, _MAX_BYTES // max(groups * terms * columns_axes * x.itemsize, 1))
     for first in range(0, batch, step):
         part = view[first : first + step]
         columns = contiguous_copy(part).reshape((part.shape[0], groups, terms, columns_axes))
-        result = matmul(rows, columns).reshape((part.shape[0], outputs, *places))
+        result = matmul(rows, columns).reshape((part.shape[0], outputs, *positions))
         if step >= batch:
             return result  # type: ignore[no-any-return]
         copy_into(out[first : first + step], result)
@@ -192,17 +192,17 @@ def _reference(x: Any, weight: Any, bias: Any = None, *, stride: Any = 1, paddin
         pads = [(p, p) for p in np.broadcast_to(0 if padding == "valid" else padding, axes)]
     x = np.pad(x, [(0, 0), (0, 0), *pads])
     each_axis = zip(x.shape[2:], weight.shape[2:], step, dilations, strict=True)
-    places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in each_axis]
-    channels, each = weight.shape[1], weight.shape[0] // groups
-    out = np.zeros((x.shape[0], weight.shape[0], *places))
+    positions = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in each_axis]
+    channels, outputs_per_group = weight.shape[1], weight.shape[0] // groups
+    out = np.zeros((x.shape[0], weight.shape[0], *positions))
     for position in np.ndindex(*weight.shape[2:]):
-        along_axes = zip(position, dilations, step, places, strict=True)
+        along_axes = zip(position, dilations, step, positions, strict=True)
         slices = tuple(slice(i * d, i * d + s * (n - 1) + 1, s) for i, d, s, n in along_axes)
         part = x[(slice(None), slice(None), *slices)]
         for g in range(groups):
             inputs = part[:, g * channels : (g + 1) * channels]
-            rows = weight[(slice(g * each, (g + 1) * each), slice(None), *position)]
-            out[:, g * each : (g + 1) * each] += np.einsum("oc,nc...->no...", rows, inputs)
+            rows = weight[(slice(g * outputs_per_group, (g + 1) * outputs_per_group), slice(None), *position)]
+            out[:, g * outputs_per_group : (g + 1) * outputs_per_group] += np.einsum("oc,nc...->no...", rows, inputs)
     return out + (0 if bias is None else bias.reshape((-1, *(1,) * axes)))
 
 

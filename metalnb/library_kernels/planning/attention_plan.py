@@ -149,8 +149,8 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
         side *= 2
     rows = next(n for n in (1, 2, 4) if n >= min(s.share * s.queries, 4))
     groups = s.heads // s.share * -(-s.share * s.queries // rows)
-    places = device.simd_groups if device.waits else _BUSY
-    parts = max(1, min(places // groups, s.keys // _PART))
+    resident_groups = device.simd_groups if device.waits else _BUSY
+    parts = max(1, min(resident_groups // groups, s.keys // _PART))
     stretch = -(-s.keys // parts)
     parts = -(-s.keys // stretch)
     packed = _pack(s, parts, stretch)

@@ -41,7 +41,7 @@ def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPla
 
 
 def plan_windows(
-    a: Strided, images: Strided, places: int, window: Record, dtype: str, device: Device, *, aligned: bool,
+    a: Strided, images: Strided, positions: int, window: Record, dtype: str, device: Device, *, aligned: bool,
     channels_last: bool = False,
 ) -> ProductPlan | None:  # fmt: skip
     """Plan the products of weights (groups, O, K) with the windows of contiguous images (N, groups, C, …).
@@ -60,7 +60,7 @@ def plan_windows(
     starts = count * channels * image
     if channels_last:
         starts = count // groups * (groups * channels * image) + count % groups * channels
-    second = Matrices(B, a.shape[2], places, image, 1, images.offset + starts, count, aligned=channels_last)
+    second = Matrices(B, a.shape[2], positions, image, 1, images.offset + starts, count, aligned=channels_last)
     return ProductPlanner(dtype, device).multiply_tiles(first, second, window)
 
 

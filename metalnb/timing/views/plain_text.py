@@ -160,12 +160,12 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
     return result
 
 
-def _slowdown_text(comparison: Comparison, place: int) -> str:
-    if len(comparison.names) == 2 or place == comparison.best:
+def _slowdown_text(comparison: Comparison, index: int) -> str:
+    if len(comparison.names) == 2 or index == comparison.best:
         return ""
-    if place in comparison.tied:
+    if index in comparison.tied:
         return "no difference beyond noise"
-    ratio, low, high = comparison.lead(place)
+    ratio, low, high = comparison.lead(index)
     return f"{times(ratio)} as long ({times(low)[:-2]} to {times(high)[:-2]})"
 
 

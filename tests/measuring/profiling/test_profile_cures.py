@@ -79,7 +79,7 @@ def turned_tile(kind: str, rows: int, columns: int, threadgroup: tuple[int, int]
 @pytest.mark.parametrize(
     ("kind", "size", "threadgroup", "padding"),
     [
-        ("float", 32, (32, 32), "one element"), ("float", 16, (16, 16), "2 elements"),
+        ("float", 32, (32, 32), "1 element"), ("float", 16, (16, 16), "2 elements"),
         ("char", 64, (32, 4), "4 elements"),
     ],
 )  # fmt: skip
