@@ -72,7 +72,7 @@ def export_array(host: Host, options: dict[str, Any]) -> Any:
     capsule = host.view(np.uint16).__dlpack__(**options)
     code = _code_of(capsule)
     if code is None:
-        raise BufferError("__dlpack__: NumPy gave a capsule of an unknown kind")
+        raise BufferError("__dlpack__: NumPy returned a capsule of an unknown kind")
     code.value = _BFLOAT
     return capsule
 

@@ -149,7 +149,7 @@ class Slot:
         last = ", ".join(map(str, inner))
         cure = f"Pass shape (…, {last})"
         if layout is not None and is_padded:
-            cure += f": each 3 numbers fill 4 places in memory (MSL 2.2){self._packed_hint(array, layout.name)}"
+            cure += f": 3 numbers occupy the memory of 4 (MSL 2.2){self._packed_hint(array, layout.name)}"
         elif array.size and array.size % count == 0:
             cure += f", as {self.param.name}.reshape(-1, {last}) has"
         self._refuse(f"got shape {array.shape}", cure)
@@ -263,7 +263,7 @@ class Binder:
         for param in self.signature.buffers:
             if param.name == name:  # the position of an existing buffer is known
                 label = f"{self.signature.name}: argument {name!r} {param.attribute}"
-                return f"{label} is not there: {param.gate} is false. Give the kernel its constants with specialize(…)."
+                return f"{label} does not exist: {param.gate} is false. Set the constants with specialize(…)."
         import difflib
 
         matches = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)

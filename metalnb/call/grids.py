@@ -151,7 +151,7 @@ def grid_of_call(
     else:
         missing = next((s.param.name for s in slots if s.param.writable and not s.param.reference), None)
         if missing is None or missing not in shapes:
-            message = f"{signature.name}: no array gives the grid. Pass grid=(…), threads, x first."
+            message = f"{signature.name}: no array determines the grid. Pass grid=(…): the number of threads, x first."
             raise LaunchError(message)
         shape = check_shape(signature.name, missing, shapes[missing])
     return grid_of_shape(signature, shape), shape
@@ -193,7 +193,7 @@ def check_threadgroup(
     tuned : mapping of int to tuple of 3 int, optional
         Threadgroups to choose, by the number of the grid's dimensions.
     device_limit : int, optional
-        The most threads with which the compiled kernel runs.
+        The maximum number of threads with which the compiled kernel runs.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
             owner = "SIMD-group" if needed is None else "thread"
             message = (
                 f"{signature.name}: a threadgroup of {' × '.join(str(n) for n in threadgroup if n > 1)} threads is too "
-                f"large for its '{name}': each {owner} uses the element at its own place [[{attribute}]], and there "
+                f"large for its '{name}': each {owner} uses the element at its own [[{attribute}]], and there "
                 f"are {count:,}. Pass a threadgroup of at most {quantity(allowed, 'thread')}, or make '{name}' larger."
             )
             raise LaunchError(message)

@@ -88,7 +88,7 @@ def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:
 
 
 def refuse_shapes(slots: Sequence[Slot], shapes: Mapping[str, Any], left_out: Sequence[str] = ()) -> None:
-    """Refuse shapes of buffers that were not left out.
+    """Refuse shapes for buffers that the call does not leave out.
 
     Raises
     ------

@@ -17,7 +17,7 @@ __all__ = ["BlockCall", "named_arguments", "output_of"]
 
 
 class BlockCall:
-    """A kernel with all of a call except its arrays. Pickled, it is the kernel's source, which a worker compiles once.
+    """A kernel and its call except the arrays. It is pickled as the kernel's source, which a worker compiles once.
 
     Parameters
     ----------

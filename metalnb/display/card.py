@@ -32,7 +32,7 @@ class Card:
     ----------
     signature : Signature
     reflection : Reflection
-        That of its cell, for the fields of structs.
+        The reflection of its cell, for the fields of structs.
     engine, device, math : str
     constants : mapping of str to value
         The function constants it was compiled with.
@@ -44,7 +44,7 @@ class Card:
     pointers : bool
         Whether a caller can pass a struct's pointers.
     threads : int
-        The most threads per threadgroup that the compiled kernel supports; 0 if not known yet.
+        The maximum threads per threadgroup of the compiled kernel; 0 if not known yet.
     more : tuple of (str, str)
         Further facts that the engine reports about the compiled kernel, each with its label.
     source : str

@@ -16,10 +16,10 @@ __all__ = ["ACTIONS", "BUTTONS_CSS", "buttons", "step_button"]
 # A button's label, the cell that it inserts below, and its description. ``{call}`` is the kernel's call, ``{given}``
 # the same as the arguments of a function that takes a kernel.
 ACTIONS = (
-    ("Time", "%metal_time {call}", "take the call's time"),
+    ("Time", "%metal_time {call}", "time the call"),
     ("Profile", "%metal_profile {call}", "count what each line would cost a GPU"),
     ("Step", "import metalnb as mnb\nmnb.trace({given})", "step through a threadgroup, statement by statement"),
-    ("Check", "import metalnb as mnb\nmnb.validate({given})", "run it watched: accesses, races, values"),
+    ("Check", "import metalnb as mnb\nmnb.validate({given})", "run it with each access checked: bounds, races, values"),
     ("Tune", "import metalnb as mnb\nmnb.tune({given})", "try threadgroups"),
     ("Copy call", "", "copy the call"),
 )

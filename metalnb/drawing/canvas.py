@@ -42,7 +42,7 @@ class Picture:
 
 
 def check_places(caller: str, size: int, positions: Sequence[int]) -> None:
-    """Reject, for the function `caller`, an array that is too long to draw, and places outside it."""
+    """Reject, for the function `caller`, an array that is too long to draw, and positions outside it."""
     if not 1 <= size <= _MAX_CELLS:
         message = f"{caller}: draws 1 to {_MAX_CELLS} elements; got {size}. Draw fewer: the pattern is the same."
         raise ArgumentError(message)

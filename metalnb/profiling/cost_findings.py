@@ -130,7 +130,7 @@ def _atomics_finding(access: AccessCost) -> ProfileFinding:
     text += f"share an address with an earlier lane, up to {quantity(access.repeated, 'lane')} at one: "
     text += "such updates run one after another. "
     space = "device" if access.space == "device" else "threadgroup"
-    cure = "Add up in the SIMD-group first (simd_sum)"
+    cure = "Add up within the SIMD-group first (simd_sum)"
     if space == "device":
         cure += ", or in threadgroup memory, and update device memory once"
     return ProfileFinding(access.line, "atomics", f"{text}{cure}.", float(access.contended), access)
@@ -199,7 +199,7 @@ def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
     processors = int(device.processors.value)
     text = f"line {costliest.line}, the costliest: the grid has {quantity(profile.groups, 'threadgroup')}, "
     text += f"so {processors - profile.groups} of the {processors} processors of an {device.name} are idle. "
-    cure = "Let more threads share the work: give a SIMD-group what one thread does now, or make threadgroups smaller."
+    cure = "Let more threads share the work: give a SIMD-group what one thread does now, or use smaller threadgroups."
     total = sum(line.cycles for line in profile.lines)
     yield ProfileFinding(costliest.line, "idle", text + cure, total * (1 - profile.groups / processors))
 

@@ -145,5 +145,5 @@ def device_of(name: str) -> DeviceFigures:
     """
     device = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
     if device is None:
-        raise ArgumentError(f"profile: no figures for the device {name!r}; there are {', '.join(DEVICES)}.")
+        raise ArgumentError(f"profile: no figures for the device {name!r}. The known devices are {', '.join(DEVICES)}.")
     return device

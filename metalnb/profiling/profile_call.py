@@ -18,7 +18,7 @@ from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
 from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
-from .whole_vectors import merge_components
+from .vector_accesses import merge_components
 
 __all__ = ["profile", "profile_dispatch"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.arrays.array import Array
 from metalnb.arrays.convert import asarray
 from metalnb.arrays.promotion import as_dtype, is_float
-from metalnb.library_kernels.elementwise.by_name import BY_NAME
+from metalnb.library_kernels.elementwise.elementwise_by_name import BY_NAME
 
 from .keys import CHILD, block
 

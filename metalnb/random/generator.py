@@ -16,8 +16,8 @@ from metalnb.arrays.convert import asarray
 from metalnb.arrays.dtype_info import finfo
 from metalnb.arrays.promotion import DTYPES, as_dtype, is_float, is_integer
 from metalnb.library_kernels.indexing.take_and_put import take
-from metalnb.library_kernels.launching.bits import as_bits, width
 from metalnb.library_kernels.launching.copying import check_writable, copy_into
+from metalnb.library_kernels.launching.element_bits import as_bits, width
 from metalnb.library_kernels.launching.launcher import dispatch
 from metalnb.library_kernels.launching.programs import program
 from metalnb.library_kernels.planning.axes import axis_of, shape_of

@@ -135,7 +135,7 @@ def job_of(caller: str, kernel: Any, args: tuple[Any, ...], options: dict[str, A
     kernel, args, options = _unwrap(kernel, args, options)
     if isinstance(kernel, Dispatch):
         if args or options:
-            raise ArgumentError(f"{caller}: {name_of(kernel)} is bound already; it takes no more arguments.")
+            raise ArgumentError(f"{caller}: {name_of(kernel)} is already bound; it takes no further arguments.")
         dispatch = kernel
     elif isinstance(kernel, Kernel):
         dispatch = kernel.prepare(*args, **options)
@@ -143,7 +143,7 @@ def job_of(caller: str, kernel: Any, args: tuple[Any, ...], options: dict[str, A
         engine = next((a.engine for a in residents((*args, *options.values()))), None) or engines.current()
         return sampling.CallJob(lambda: kernel(*args, **options), engine)
     else:
-        raise ArgumentError(f"{caller}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
+        raise ArgumentError(f"{caller}: takes a kernel, or a callable that runs kernels; got {type(kernel).__name__}.")
     if 0 in dispatch.grid:
         raise LaunchError(f"{caller}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
     return sampling.DispatchJob(dispatch, wall=wall)

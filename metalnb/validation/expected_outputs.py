@@ -68,7 +68,7 @@ def compare_outputs(
 
 def named_arrays(dispatch: Dispatch, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
     """Return a call's arguments, and the outputs that it allocated, by the parameters' names."""
-    return {**_inputs(dispatch.kernel, args, call), **dict(zip(dispatch.made, dispatch.outputs, strict=True))}
+    return {**_inputs(dispatch.kernel, args, call), **dict(zip(dispatch.output_names, dispatch.outputs, strict=True))}
 
 
 def _inputs(kernel: Kernel, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:

@@ -119,7 +119,7 @@ class Judge:
             kind=_KINDS.get(fact.kind, fact.kind), line=line, column=column, thread=fact.thread,
             threadgroup=fact.threadgroup, name=fact.name or _source_name(fact.variable, source),
             index=fact.offset // fact.element if has_index else None, written=fact.written, other=party,
-            count=fact.count, source=source, given=values, value=fact.values[0] if fact.values else None,
+            count=fact.count, source=source, operands=values, value=fact.values[0] if fact.values else None,
             size=buffer.contents.size // fact.element if buffer else fact.other_thread if fact.kind == "lane" else 0,
             others=buffer.others if buffer and fact.kind == "race" else (),
         )  # fmt: skip
@@ -193,7 +193,7 @@ class Judge:
         writer_party = Party(0, 0, writer, int(_group_of(writer, self.grid, self.threadgroup)), written=True)
         return Finding(
             kind, line, column, thread, group, name, index, other=None if writer == thread else writer_party,
-            source=source, operation=origin.operation, given=origin.operands,
+            source=source, operation=origin.operation, operands=origin.operands,
         )  # fmt: skip
 
     # ---- Elements that no thread wrote.

@@ -96,8 +96,8 @@ def _notes(report: Validation) -> Iterator[str]:
     if report.left_out:
         x, y, z = (-(-g // t) for g, t in zip(report.grid, report.threadgroup, strict=True))
         yield (
-            f"{report.left_out:,} of {x * y * z:,} threadgroups were not run to their end: there was no time for them. "
-            "A smaller grid, or seconds=, shows all."
+            f"{report.left_out:,} of {x * y * z:,} threadgroups were not run to completion, for lack of time. "
+            "Pass a smaller grid, or a larger seconds=, to run all."
         )
 
 

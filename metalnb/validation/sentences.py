@@ -29,7 +29,7 @@ def _out_of_bounds(finding: Finding) -> str:
     if not finding.name:
         if finding.index is None:
             verb = "writes" if finding.written else "reads"
-            return f"thread {finding.thread} {verb} memory that no argument has, and was stopped there"
+            return f"thread {finding.thread} {verb} memory outside all arguments, and was stopped there"
         return f"thread {finding.thread} uses index {finding.index} of an array that is shorter, and was stopped there"
     index = finding.index or 0
     if index < 0:
@@ -48,10 +48,10 @@ def _race(finding: Finding) -> str:
     verb = "wrote" if party.written else "read"
     on_line = f" on line {party.line}" if party.line else ""
     same_group = party.threadgroup == finding.threadgroup
-    unordered = "nothing orders threadgroups; use an atomic, or an element each"
+    unordered = "nothing orders threadgroups; use an atomic, or give each thread its own element"
     cure = "put a barrier between them" if same_group else unordered
     if same_group and party.line == finding.line:
-        cure = "use an atomic, or an element each"
+        cure = "use an atomic, or give each thread its own element"
     if finding.others:
         cure = f"it is in the memory of {' and '.join(finding.others)} too; pass a copy of one"
     word = "=" if finding.written else "as"
@@ -77,14 +77,14 @@ def _barrier(finding: Finding) -> str:
 
 
 def _conversion(finding: Finding) -> str:
-    value = f"{finding.given[0]:g}" if finding.given else "a float"
+    value = f"{finding.operands[0]:g}" if finding.operands else "a float"
     return f"thread {finding.thread} converts {value} to an integer type that cannot hold it"
 
 
 def _shift(finding: Finding) -> str:
-    count = int(finding.given[0]) if finding.given else 0
+    count = int(finding.operands[0]) if finding.operands else 0
     count = count - (1 << 64) if count >= 1 << 63 else count
-    return f"thread {finding.thread} shifts by {count} bits, which is not within the width of the type"
+    return f"thread {finding.thread} shifts by {count} bits, which is outside the width of the type"
 
 
 def _division(finding: Finding) -> str:
@@ -106,7 +106,7 @@ def _misaligned(finding: Finding) -> str:
 
 def _not_finite(finding: Finding) -> str:
     value = "NaN" if finding.kind == "nan" else "an infinity"
-    values = [f"{v:g}" for v in finding.given]
+    values = [f"{v:g}" for v in finding.operands]
     if finding.operation == "half":
         source = f"of {values[0]}, which half cannot hold" if values else "by conversion to half"
     elif len(values) == 2 and not finding.operation.isalpha():
@@ -118,7 +118,7 @@ def _not_finite(finding: Finding) -> str:
 
 
 def _endless_loop(finding: Finding) -> str:
-    iterations = int(finding.given[0]) if finding.given else 0
+    iterations = int(finding.operands[0]) if finding.operands else 0
     loop = f"a loop that had not ended after {iterations:,} iterations"
     return f"thread {finding.thread} is in {loop}, when it was stopped"
 

@@ -79,7 +79,7 @@ def run_and_judge(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge
 
     report = Validation(
         kernel=signature.name, grid=grid, threadgroup=threadgroup, buffers=tuple(buffers), findings=judge.findings(),
-        unwritten=unwritten, accesses=facts.accesses, left_out=left_out, kept=log,
+        unwritten=unwritten, accesses=facts.accesses, left_out=left_out, make_log=log,
     )  # fmt: skip
     return report, judge
 

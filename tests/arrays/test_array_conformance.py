@@ -123,7 +123,7 @@ def test_bfloat16_goes_through_dlpack() -> None:
     back = mnb.from_dlpack(x)
     assert back.dtype == mnb.bfloat16
     assert back.block.host.ctypes.data == x.block.host.ctypes.data
-    with pytest.raises(BufferError, match="NumPy cannot take it"):
+    with pytest.raises(BufferError, match="NumPy cannot import it"):
         mnb.from_dlpack(Lent(bits, code=6))
 
 

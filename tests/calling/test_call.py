@@ -19,7 +19,7 @@ import pytest
 import metalnb as mnb
 from metalnb.call.argument_binding import Binder
 from metalnb.engine import engine_choice as engines
-from metalnb.installed import version_of
+from metalnb.package_versions import version_of
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 f4 = np.float32

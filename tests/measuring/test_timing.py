@@ -263,7 +263,7 @@ REFUSED = {
     "no kernel": (lambda p, x, y: mnb.measure("saxpy", x, y), mnb.ArgumentError, "takes a kernel, or a callable"),
     "too few": (lambda p, x, y: mnb.measure(p.saxpy, x, y), mnb.ArgumentError, "'a' [[buffer(2)]] is constant float&"),
     "empty grid": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, grid=0), mnb.LaunchError, "(0, 1, 1) is empty"),
-    "bound": (lambda p, x, y: mnb.measure(p.saxpy.prepare(x, y, 1), x), mnb.ArgumentError, "saxpy is bound already"),
+    "bound": (lambda p, x, y: mnb.measure(p.saxpy.prepare(x, y, 1), x), mnb.ArgumentError, "saxpy is already bound"),
     "negative": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, bytes=-1), mnb.ArgumentError, "0 or more; got -1"),
     "a text": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, flops="2"), mnb.ArgumentError, "0 or more; got '2'"),
     "nan": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, flops=float("nan")), mnb.ArgumentError, "got nan"),

@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import metalnb as mnb
-from metalnb.magics.calls import split
+from metalnb.magics.line_calls import split
 from metalnb.timing import sampling
 
 CELL = """%%metal

@@ -21,7 +21,7 @@ from metalnb.rendering import RENDERERS, Rendered
 # package at the lowest place above everything it imports. Modules of one layer do not import each other.
 LAYERS = (
     ("cache_limit",),
-    ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "plurals", "rendering"),
+    ("tracebacks", "dtypes", "cache", "free_memory", "package_versions", "library_includes", "plurals", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),
     ("msl.text",),
@@ -46,7 +46,7 @@ LAYERS = (
     ("program", "library_kernels.planning"),
     ("library_kernels.launching",),
     ("library_kernels.op", "library_kernels.elementwise.elementwise_text"),
-    ("library_kernels.docstrings", "library_kernels.fusion.traced"),
+    ("library_kernels.docstrings", "library_kernels.fusion.traced_operators"),
     ("library_kernels.fusion.tracing",),
     ("library_kernels.elementwise",),
     ("library_kernels.fusion", "library_kernels.indexing.take_and_put"),
@@ -255,9 +255,9 @@ def test_imports_within_a_package_and_downward_are_allowed(tmp_path: Path) -> No
     "line",
     [
         "from .line import run",
-        "def f():\n    from metalnb.magics import line",
+        "def f():\n    from metalnb.magics import line_magic",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import line",
-        "import importlib\nimportlib.import_module('metalnb.magics.line')",
+        "import importlib\nimportlib.import_module('metalnb.magics.line_magic')",
         "import importlib\nTABLE = {'run': 'line'}\nimportlib.import_module(f'{__package__}.{TABLE}')",
         "import importlib\nTABLE = {'magics.line.run': 'text'}\nimportlib.import_module(f'metalnb.{TABLE}')",
     ],

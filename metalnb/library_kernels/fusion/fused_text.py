@@ -215,7 +215,7 @@ def _split_rows_kernel(steps: str, buffers: list[str], rows: list[str], out: str
         "    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],",
         "    uint simd [[simdgroup_index_in_threadgroup]],",
         "    uint simds [[dispatch_simdgroups_per_threadgroup]]) {",
-        "    const uint place = group * simds + simd, row = place / splits.parts, part = place % splits.parts;",
+        "    const uint index = group * simds + simd, row = index / splits.parts, part = index % splits.parts;",
         "    const uint first = part * splits.stretch + lane;",
         "    const uint count = part + 1 == splits.parts ? splits.rest : splits.stretch, runs = count / LANES;",
         *rows, f"{out} + part;",

@@ -16,8 +16,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import kind_of
 from ...arrays.protocols import is_basic
-from ..elementwise.by_name import BY_NAME
-from ..launching.bits import fault_word
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.compaction import flat_nonzero, select, select_into
 from ..launching.copying import (
     check_writable,
@@ -28,6 +27,7 @@ from ..launching.copying import (
     make_contiguous,
     source_for,
 )
+from ..launching.element_bits import fault_word
 from ..launching.gather import check_indices, gather, indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program

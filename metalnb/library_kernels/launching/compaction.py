@@ -10,7 +10,7 @@ from metalnb.plurals import quantity
 
 from ...arrays.array import Array, empty
 from ..planning.device import LANES
-from .bits import as_bits, order_of, width
+from .element_bits import as_bits, order_of, width
 from .launcher import dispatch
 from .programs import program
 

@@ -14,8 +14,8 @@ from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
 from ..planning.device import LANES, device_of
-from .bits import NO_FAULT, as_bits, fault_word, reuse_fault_word, threadgroup_for, width
 from .copying import convert, make_contiguous
+from .element_bits import NO_FAULT, as_bits, fault_word, reuse_fault_word, threadgroup_for, width
 from .launcher import dispatch
 from .programs import program
 

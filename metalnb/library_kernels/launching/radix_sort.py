@@ -18,8 +18,8 @@ from ...engine.base import Engine
 from ...program import Program
 from ..planning.device import LANES, Device, device_of
 from ..planning.packed_record import record
-from .bits import as_bits, order_of, width
 from .copying import contiguous_copy
+from .element_bits import as_bits, order_of, width
 from .launcher import Launch, dispatch
 from .programs import program
 from .reduction_launch import Monoid

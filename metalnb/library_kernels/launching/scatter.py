@@ -10,8 +10,8 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ..planning.device import LANES
-from .bits import as_bits, fault_word, width
 from .copying import contiguous_copy, convert, copy_into, make_contiguous, source_for
+from .element_bits import as_bits, fault_word, width
 from .gather import check_indices, check_length, gather
 from .launcher import dispatch
 from .programs import program

@@ -13,7 +13,7 @@ from metalnb.plurals import quantity
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import promote
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, convert
 from ..op import NUMERIC, op
 from ..reductions import basic_reductions
@@ -186,7 +186,7 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
         If the subscripts do not fit the operands.
     """
     if not isinstance(subscripts, str):
-        raise TypeError(f"einsum: the subscripts come first, as text; got {type(subscripts).__name__}.")
+        raise TypeError(f"einsum: the first argument must be the subscripts, a str; got {type(subscripts).__name__}.")
     arrays = [as_array("einsum", x) for x in operands]
     if not arrays:
         raise ValueError("einsum: needs an operand; got none.")

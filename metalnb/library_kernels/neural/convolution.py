@@ -18,7 +18,7 @@ from metalnb.plurals import quantity
 from ...arrays.array import Array, empty
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float, promote
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.convolution_launch import convolve, convolve_by_channels, convolve_by_product
 from ..launching.copying import as_array, contiguous_copy, convert, copy_into, fill_with, make_contiguous
 from ..linear_algebra.matrix_products import matmul
@@ -123,7 +123,7 @@ def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     room = tuple(n + sum(p) for n, p in zip(x.shape[2:], window.padding, strict=True))
     reach = tuple(d * (k - 1) + 1 for k, d in zip(size, dilations, strict=True))
     if any(n < r for n, r in zip(room, reach, strict=True)):
-        raise ValueError(f"{caller}: a window of {reach} does not fit into {room}, which is padded already.")
+        raise ValueError(f"{caller}: a window of {reach} does not fit into {room}, which includes the padding.")
     bias = rest[0] if rest else None
     result = None
     if 0 not in weight.shape and 0 not in x.shape:

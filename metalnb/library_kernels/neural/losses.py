@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import floating_dtype, is_integer
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
@@ -185,7 +185,7 @@ def _pick_classes(
     """Return the negative logarithms at the targets' indices, each times its class's weight."""
     targets = as_array(caller, target)
     if not is_integer(targets.dtype) or logs.ndim < 1:
-        raise TypeError(f"{caller}: targets are the numbers of classes; got {targets.dtype}.")
+        raise TypeError(f"{caller}: targets must be class indices of an integer dtype; got {targets.dtype}.")
     axis = 0 if logs.ndim == 1 else 1
     if targets.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
         expected_shape = logs.shape[:axis] + logs.shape[axis + 1 :]

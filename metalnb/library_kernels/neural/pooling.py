@@ -78,7 +78,7 @@ def _check_windows(
     paddings = tuple_of(caller, "padding", padding, axes, smallest=0)
     dilations = tuple_of(caller, "dilation", dilation, axes, smallest=1)
     if any(2 * p > k for p, k in zip(paddings, sizes, strict=True)):
-        raise ValueError(f"{caller}: padding may be half a window at most: got padding {paddings} of windows {sizes}.")
+        raise ValueError(f"{caller}: padding must be at most half a window; got padding {paddings} of windows {sizes}.")
     return _Windows(sizes, strides, paddings, dilations, ceil)
 
 
@@ -302,6 +302,7 @@ def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
     x = as_array("adaptive_avg_pool2d", x)
     size = tuple_of("adaptive_avg_pool2d", "output_size", output_size, 2, smallest=1)
     if x.ndim < 3 or any(n % m for n, m in zip(x.shape[-2:], size, strict=True)):
-        raise ValueError(f"adaptive_avg_pool2d: {x.shape} has no windows of one size for {size}. Use avg_pool2d.")
+        message = f"adaptive_avg_pool2d: the image of {x.shape} does not divide evenly into {size}"
+        raise ValueError(f"{message}. Use avg_pool2d.")
     window = tuple(n // m for n, m in zip(x.shape[-2:], size, strict=True))
     return _pool("adaptive_avg_pool2d", x, _check_windows("adaptive_avg_pool2d", 2, window, window, 0), _Mean())

@@ -142,7 +142,8 @@ def moveaxis(x: Array, source: int | Shape, destination: int | Shape, /) -> Arra
     x = as_array("moveaxis", x)
     sources, targets = axes_of("moveaxis", source, x.ndim), axes_of("moveaxis", destination, x.ndim)
     if len(sources) != len(targets):
-        raise ValueError(f"moveaxis: as many destinations as sources are needed; got {source} and {destination}.")
+        message = "moveaxis: source and destination must have the same number of axes"
+        raise ValueError(f"{message}; got {source} and {destination}.")
     order = [d for d in range(x.ndim) if d not in sources]
     for place, d in sorted(zip(targets, sources, strict=True)):
         order.insert(place, d)

@@ -10,7 +10,7 @@ from ...arrays.array import Array
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import promote
 from ..creation.filled import full_like
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..indexing.take_and_put import take
 from ..launching.copying import as_array, convert
 from ..op import ALL, op

@@ -88,7 +88,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     if numbers.size:
         low, high = int(basic_reductions.min(numbers)), int(basic_reductions.max(numbers))
         if low < 0:
-            raise ValueError(f"bincount: takes numbers from 0 on; got {low}.")
+            raise ValueError(f"bincount: the numbers must be 0 or more; got {low}.")
         bins = max(high + 1, smallest)
     if weights is not None:
         return _sum_weights(numbers, weights, bins)
@@ -120,7 +120,8 @@ def _edges(caller: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
         edges_given = np.asarray(bins.read() if isinstance(bins, Array) else bins)
         if edges_given.ndim != 1 or edges_given.size < 2 or not (edges_given[1:] >= edges_given[:-1]).all():
             raise ValueError(
-                f"{caller}: edges must be a row of at least 2 that do not fall; got shape {edges_given.shape}.",
+                f"{caller}: edges must be a row of at least 2 numbers that do not decrease; "
+                f"got shape {edges_given.shape}.",
             )  # fmt: skip
         return edges_given.astype(np.float32), False
     count = operator.index(bins)
@@ -133,7 +134,8 @@ def _edges(caller: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
     else:
         low, high = 0.0, 1.0
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{caller}: the range [{low}, {high}] must be finite and not fall. Pass range=(low, high).")
+        message = f"{caller}: the range [{low}, {high}] must be finite and must not decrease"
+        raise ValueError(f"{message}. Pass range=(low, high).")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, count + 1).astype(np.float32), True
@@ -268,7 +270,7 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     host = edges.read()
     rising, falling = bool((host[1:] >= host[:-1]).all()), bool((host[1:] <= host[:-1]).all())
     if edges.ndim != 1 or not (rising or falling):
-        raise ValueError("digitize: the edges must be a row that rises or falls.")
+        raise ValueError("digitize: the edges must be a row that increases or decreases.")
     side = "left" if right else "right"
     positions: Array = searchsorted(edges if rising else make_contiguous(edges[::-1]), x, side=side)
     return positions if rising else edges.size - positions

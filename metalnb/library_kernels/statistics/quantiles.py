@@ -16,7 +16,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import asarray
 from ...arrays.promotion import floating_dtype, is_float
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..indexing.take_and_put import take_along_axis
 from ..launching.copying import as_array, contiguous_copy, convert
 from ..op import NUMERIC, Op, op

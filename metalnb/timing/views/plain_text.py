@@ -99,7 +99,7 @@ def limits_warnings(limits: Limits) -> list[str]:
     if limits.state == "quiet":
         return []
     reason = {
-        "unsteady": f"their rates lay {percent(limits.spread)} apart from round to round",
+        "unsteady": f"their rates differed by {percent(limits.spread)} from round to round",
     }.get(limits.state, f"other programs used {percent(limits.others)} of the processors meanwhile")
     suffix = "" if limits.sure else " (not kept)"
     return [f"{reason}: measure again with mnb.limits(again=True){suffix}"]

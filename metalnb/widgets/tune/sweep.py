@@ -18,10 +18,10 @@ from metalnb.timing.compare import median_interval
 from metalnb.timing.records import Timing
 from metalnb.timing.units import trim_grid
 
-from ..background import spawn
+from ..background_work import spawn
 from ..bound_call import BoundCall
 from ..quick_timing import Stopped, quick
-from .giving_up import is_hopeless_engine, time_if_hopeless
+from .hopeless_trials import is_hopeless_engine, time_if_hopeless
 from .overrun_check import GuardedArguments
 from .trials import Trial, failure, order
 

@@ -160,7 +160,8 @@ def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
         reason = escape(f"{label(trial)} refused: {_brief(trial.error)}")
         return f'<td class="metalnb-heat metalnb-soft" title="{reason}">refused</td>'
     if trial.left_out:
-        reason = escape(f"{label(trial)}: left out, since others on {trial.engine} take ten times the best's time")
+        cause = f"other configurations on {trial.engine} take ten times the best time"
+        reason = escape(f"{label(trial)}: skipped, since {cause}")
         return f'<td class="metalnb-heat metalnb-soft" title="{reason}">–</td>'
     if trial.seconds is None or best is None or best.seconds is None:
         return '<td class="metalnb-heat metalnb-soft">·</td>'

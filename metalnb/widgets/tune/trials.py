@@ -42,7 +42,7 @@ class Trial:
     engine : str
         The engine that it is tried on; empty if only the kernel's own is tried.
     left_out : bool
-        Whether it was not tried, since others of its engine took many times as long as the best.
+        Whether it was not tried, since other configurations of its engine took many times as long as the best.
     launch : mapping of str to value
         The parts of the launch that depend on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """

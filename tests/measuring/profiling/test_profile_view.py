@@ -266,7 +266,7 @@ def test_lines_of_memory_are_named_where_fewer_would_do(transpose: Profile) -> N
 
 
 def test_unknown_device_error_lists_the_devices(tile: Profile) -> None:
-    with pytest.raises(mnb.ArgumentError, match=r"no figures for the device 'M9'; there are M1, M1 Pro"):
+    with pytest.raises(mnb.ArgumentError, match=r"no figures for the device 'M9'. The known devices are M1, M1 Pro"):
         time_bounds(tile, "M9")
 
 
