@@ -16,8 +16,8 @@ from metalnb.plurals import quantity
 from .argument_binding import Slot
 
 __all__ = [
-    "MAX_THREADS", "Shape", "check_grid", "check_places", "check_shape", "check_threadgroup", "default_threadgroup",
-    "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "position_width",
+    "MAX_THREADS", "Shape", "check_grid", "check_own_elements", "check_shape", "check_threadgroup",
+    "default_threadgroup", "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "position_width",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -220,7 +220,7 @@ def check_threadgroup(
     return sizes
 
 
-def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
+def check_own_elements(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
     """Refuse a threadgroup with more threads than an array of threadgroup memory has elements for.
 
     Raises

@@ -22,7 +22,7 @@ from metalnb.msl.signature import Reflection
 from . import tuned_threadgroups as tuned
 from .argument_binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
-from .grids import MAX_THREADS, check_places, check_threadgroup, grid_of_call, grid_of_groups
+from .grids import MAX_THREADS, check_own_elements, check_threadgroup, grid_of_call, grid_of_groups
 from .kernel_card import declares_memory, docstring_of, make_card
 from .known_calls import KnownCalls
 from .outputs import make_outputs, refuse_options, refuse_shapes
@@ -337,7 +337,7 @@ class Kernel:
         limit = MAX_THREADS if self._binary is None else self._binary.threads
         group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
         if signature.own_elements:
-            check_places(signature, sizes, group)
+            check_own_elements(signature, sizes, group)
         return sizes, group, shape
 
     def _engine_arrays(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .canvas import Picture, cells, check_places, color, png, sheet
+from .canvas import Picture, cells, check_positions, color, png, sheet
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,7 +53,7 @@ def reads(elements: ArrayLike, *, size: int | None = None, word: str = "thread",
         raise ArgumentError(f"{message}; got {table.dtype}, shape {table.shape}.")
     threads, steps = table.shape
     count = int(table.max()) + 1 if size is None else size
-    check_places("reads", count, table.ravel().tolist())
+    check_positions("reads", count, table.ravel().tolist())
     colors = np.full((steps, count), "", dtype=object)
     labels = np.full((steps, count), "", dtype=object)
     for step, row in enumerate(table.T):

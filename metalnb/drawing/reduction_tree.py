@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .canvas import INK, Picture, cells, check_places, color, png, sheet
+from .canvas import INK, Picture, cells, check_positions, color, png, sheet
 
 __all__ = ["tree"]
 
@@ -39,7 +39,7 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     round 2: threads 0 work, in 1 of 2 SIMD-groups
     """
     round_pairs = [list(pairs) for pairs in rounds]
-    check_places("tree", size, [position for pairs in round_pairs for pair in pairs for position in pair])
+    check_positions("tree", size, [position for pairs in round_pairs for pair in pairs for position in pair])
     groups = -(-size // simd)
     text, colors = [], np.full((len(round_pairs) + 1, size), "", dtype=object)
     colors[0] = [color(t // simd) for t in range(size)]

@@ -18,7 +18,7 @@ from ..program import Program, compile
 
 __all__ = ["Header", "Session"]
 
-_PLACE = "_metalnb_session"  # the attribute of a shell that holds its session
+_ATTRIBUTE = "_metalnb_session"  # the attribute of a shell that holds its session
 _PROBE = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\nkernel void metalnb_header_probe() {{}}\n'
 
 
@@ -68,10 +68,10 @@ class Session:
     @classmethod
     def of(cls, shell: Any) -> Self:
         """Return a shell's session, the same one if the extension is loaded again."""
-        session = getattr(shell, _PLACE, None)
+        session = getattr(shell, _ATTRIBUTE, None)
         if not isinstance(session, cls):
             session = cls(shell)
-            setattr(shell, _PLACE, session)
+            setattr(shell, _ATTRIBUTE, session)
         return session
 
     def keep_header(self, name: str, text: str, **options: Any) -> Header:

@@ -77,7 +77,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
     else:
         judge = run_and_judge(dispatch, SECONDS)[1]
         thread, _, line_of_writer = judge.writer(name, byte_offset)
-        line = judge.place(line_of_writer)[0]
+        line = judge.location(line_of_writer)[0]
     if thread < 0:
         _refuse(f"names {label}, which no thread wrote; pass thread= to trace the thread that should have written it")
     x, y, _ = dispatch.grid

@@ -52,7 +52,7 @@ class DeviceOutcome:
         del name, byte
         return _UNKNOWN, _UNKNOWN, None
 
-    def place(self, line: None) -> tuple[int, int, str]:
+    def location(self, line: None) -> tuple[int, int, str]:
         """Return no position."""
         del line
         return 0, 0, ""

@@ -158,7 +158,7 @@ def _differences(
             name=name, wrong=wrong, unwritten=unwritten, twice=twice, index=tuple(int(i) for i in first),
             got=actual[first].item(), expected=expected_value[first].item(),
             ulp=_ulp(actual[wrong], expected_value[wrong]), thread=thread, threadgroup=group,
-            line=judge.place(location)[0],
+            line=judge.location(location)[0],
         )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class Judge:
         thread, group, location = self.facts.writer(int(mark))
         return int(in_grid(thread, group, self.grid, self.threadgroup)), group, location
 
-    def place(self, line: Line | None) -> tuple[int, int, str]:
+    def location(self, line: Line | None) -> tuple[int, int, str]:
         """Return the line and column in the author's text, and the text of that line."""
         if line is None:
             return 0, 0, ""
@@ -99,10 +99,10 @@ class Judge:
         return line.line, cell.edited.original_column(line.line, line.column), cell.edited.line(line.line)
 
     def _finding(self, fact: Fact) -> Finding:
-        line, column, source = self.place(fact.place)
+        line, column, source = self.location(fact.place)
         party = None
         if fact.kind in {"race", "written twice"}:
-            other_line = self.place(fact.other_place)
+            other_line = self.location(fact.other_place)
             thread = int(in_grid(fact.other_thread, fact.other_threadgroup, self.grid, self.threadgroup))
             value = fact.values[1] if fact.values else None
             party = Party(other_line[0], other_line[1], thread, fact.other_threadgroup, fact.other_written, value)
@@ -161,7 +161,7 @@ class Judge:
         index = byte // param.type.size
         if is_unset and not self._has_unset_input:
             if not any(f.kind == "own never written" for f in self.facts.findings):  # that one names the source
-                line, column, source = self.place(location)
+                line, column, source = self.location(location)
                 yield Finding("never written", line, column, thread, group, source=source)
             return
         origin = self._origin(thread, infinite)
@@ -187,7 +187,7 @@ class Judge:
 
     def _origin_finding(self, produced: tuple[int, Origin], writer: int, name: str, index: int) -> Finding:
         thread, origin = produced
-        line, column, source = self.place(origin.place)
+        line, column, source = self.location(origin.place)
         kind = "nan" if origin.result != origin.result else "infinity"
         group = int(_group_of(thread, self.grid, self.threadgroup))
         writer_party = Party(0, 0, writer, int(_group_of(writer, self.grid, self.threadgroup)), written=True)

@@ -35,7 +35,7 @@ class Outcome(Protocol):
         """Return the thread that last wrote a byte of an array, its threadgroup, and where."""
         ...
 
-    def place(self, line: Any) -> tuple[int, int, str]:
+    def location(self, line: Any) -> tuple[int, int, str]:
         """Return a position's line and column in the author's source, and that line."""
         ...
 

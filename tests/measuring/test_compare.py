@@ -338,6 +338,6 @@ def test_the_card_of_several_has_a_row_for_each_the_fastest_first() -> None:
 
 def test_times_far_apart_have_a_logarithmic_axis() -> None:
     near, far = StripScale.of([[1.0, 2.0], [3.0]]), StripScale.of([[1.0], [100.0]])
-    assert (near.is_logarithmic, near.place(2.0)) == (False, pytest.approx(0.5))
-    assert (far.is_logarithmic, far.place(10.0)) == (True, pytest.approx(0.5))
-    assert far.place(1e6) == 1
+    assert (near.is_logarithmic, near.position(2.0)) == (False, pytest.approx(0.5))
+    assert (far.is_logarithmic, far.position(10.0)) == (True, pytest.approx(0.5))
+    assert far.position(1e6) == 1

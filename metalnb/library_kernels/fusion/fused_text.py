@@ -172,12 +172,12 @@ class FusedText:
         ]  # fmt: skip
 
     def _value_function(self, lines: list[str], steps: str) -> list[str]:
-        """Return the function that computes the value at a place of a row."""
+        """Return the function that computes the value at a position in a row."""
         return [
             f"template <{steps}>",
             f"inline {value_type(self.results[0][1])} fused_value(",
-            *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint place) {",
-            *self._fetch_lines("place"), *(f"    {line}" for line in lines),
+            *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint position) {",
+            *self._fetch_lines("position"), *(f"    {line}" for line in lines),
             f"    return {self.results[0][0]};", "}", "",
         ]  # fmt: skip
 

@@ -43,7 +43,7 @@ def indices_of(caller: str, indices: Any, engine: Engine) -> Array:
 
 
 def _integers(indices: Any) -> Any:
-    """Read lists as NumPy does, except that an empty one holds integers."""
+    """Read lists as NumPy does, except that an empty list becomes integers."""
     data = np.asarray(indices)
     return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
 

@@ -106,16 +106,16 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
         rows_per_group = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
                  grid=LANES * -(-rows // rows_per_group), threadgroup=LANES)  # fmt: skip
-    elif device.tile_places and n <= _sort_tile(x.itemsize):
+    elif device.tile_threadgroups and n <= _sort_tile(x.itemsize):
         source = contiguous_copy(bits) if bits.offset else bits
         launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
         launch.start(source, out.keys, *(out.indices or (None,)))
-    elif not device.tile_places and (n <= _TILE_ROW or (rows >= _ENOUGH_ROWS and n <= _LONG_TILE_ROW)):
+    elif not device.tile_threadgroups and (n <= _TILE_ROW or (rows >= _ENOUGH_ROWS and n <= _LONG_TILE_ROW)):
         second_buffer = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, second_buffer.keys, out.keys, n,
                  *second_buffer.indices, *out.indices,
                  grid=lanes * rows, threadgroup=lanes)  # fmt: skip
-    elif device.tile_places:
+    elif device.tile_threadgroups:
         kernels = program(
             "sort_tiles.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed
         )
@@ -152,7 +152,7 @@ def select_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | 
     keys, candidates = as_bits(x), None
     rows = x.size // n
     order = (order_of(x.dtype), descending)
-    parts_wanted = 2 * (device.tile_places or _CORES)
+    parts_wanted = 2 * (device.tile_threadgroups or _CORES)
     while (parts := min(-(-parts_wanted // rows), n // max(_PART, _PART_RATIO * k))) > 1:
         keys, candidates = _select(keys, candidates, (rows, n, k, parts), order, _UINT)
         n = parts * k

@@ -1,7 +1,7 @@
 // The first k keys of a row's sorted order, and their positions, without sorting the row: a radix select.
 // Idea: the counts of each digit determine the k-th key's digits, most significant first; only keys that agree so far
-// are counted for the next digit. Then all keys before the k-th are taken, and the first keys equal to it, up to k in
-// all; a key's position is the number of taken keys before it. A long row is split into parts that yield candidates.
+// are counted for the next digit. Then all keys before the k-th are selected, and the first keys equal to it, up to k
+// in all; a key's position is the number of selected keys before it. A long row is split into parts that yield candidates.
 // Equal candidates keep their order, so the candidates' order is the row's. Source: T. Alabi, J. Blanchard, B. Gordon,
 // R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
 #include <metalnb/lanes.h>
@@ -9,7 +9,7 @@
 
 constant constexpr uint MOST = 1024;  // keys that can be selected
 constant constexpr uint DIGITS = 256;
-constant constexpr uint SIMDS = 32;   // the maximum of a threadgroup
+constant constexpr uint SIMDS = 32;   // SIMD-groups in a threadgroup, at most
 
 struct Selection {
     ulong start;          // the offset of the keys in their memory

@@ -127,7 +127,7 @@ def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     bias = rest[0] if rest else None
     result = None
     if 0 not in weight.shape and 0 not in x.shape:
-        if not device_of(x.engine.caps).tile_places:
+        if not device_of(x.engine.caps).tile_threadgroups:
             result = convolve(x, weight, bias, window, groups)
         elif channels == 1 and groups > 1:
             result = convolve_by_channels(x, weight, bias, window, groups)
@@ -140,7 +140,7 @@ def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
 
 def _multiply_in_place(x: Array, weight: Array, window: Windows, groups: int) -> Array:
     """Multiply the weights with the windows, on a GPU in place in the images if possible."""
-    tiles = device_of(x.engine.caps).tile_places
+    tiles = device_of(x.engine.caps).tile_threadgroups
     result = None
     if tiles and math.prod(window.size) > 1 and 0 not in weight.shape and 0 not in x.shape:
         result = convolve_by_product(x, weight, window, groups)

@@ -51,7 +51,7 @@ class _Windows(NamedTuple):
     dilation: tuple[int, ...]
     ceil: bool
 
-    def places(self, image: tuple[int, ...]) -> tuple[int, ...]:
+    def positions(self, image: tuple[int, ...]) -> tuple[int, ...]:
         """Return the number of positions along each axis of an image."""
         ceil = (self.ceil,) * len(image)
         return tuple(map(_position_count, image, self.size, self.stride, self.padding, self.dilation, ceil))
@@ -92,11 +92,11 @@ def _pool(caller: str, x: Any, windows: _Windows, mean: _Mean | None = None) -> 
         more_axes = quantity(axes, "more axis", "more axes")
         raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {more_axes}; got shape {x.shape}.")
     image = x.shape[-axes:]
-    places = windows.places(image)
-    if any(n < 1 for n in places):
+    positions = windows.positions(image)
+    if any(n < 1 for n in positions):
         message = f"a window of {windows.size} does not fit into {image} with padding {windows.padding}."
         raise ValueError(f"{caller}: {message}")
-    out = empty((*x.shape[:-axes], *places), x.dtype, x.engine)
+    out = empty((*x.shape[:-axes], *positions), x.dtype, x.engine)
     if out.size:
         loads_windows = device_of(x.engine.caps).waits and math.prod(windows.size) <= _WINDOW
         (_start_windows if loads_windows else _start_positions)(make_contiguous(x), out, windows, mean)

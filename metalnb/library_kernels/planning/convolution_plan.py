@@ -50,7 +50,7 @@ class Windows(NamedTuple):
         """The same over images of one row."""
         return Windows((1, *self.size), (1, *self.stride), (1, *self.dilation), ((0, 0), *self.padding))
 
-    def places(self, lengths: Shape) -> Shape:
+    def positions(self, lengths: Shape) -> Shape:
         """Return the number of a window's positions along each axis."""
         return tuple(map(_count, lengths, *self))
 
@@ -155,7 +155,7 @@ def plan_convolution(
     """
     outputs, channels = weight[:2]
     row_axis, column_axis = itertools.starmap(_axis, zip(x[1:], *geometry, strict=True))
-    positions = geometry.places(x[1:])
+    positions = geometry.positions(x[1:])
     columns = column_axis.least
     plane = row_axis.full * columns + column_axis.full - columns  # with the zeros that follow the last row
     phases = list(itertools.product(range(len(row_axis.phases)), range(len(column_axis.phases))))
@@ -210,7 +210,7 @@ class ChannelsPlan(NamedTuple):
 
 def plan_channels(x: Shape, weight: Shape, window: Windows, groups: int) -> ChannelsPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None if another kernel suits it better."""
-    (rows, columns), outputs = window.places(x[1:]), weight[0]
+    (rows, columns), outputs = window.positions(x[1:]), weight[0]
     if weight[1] != 1 or math.prod(window.size) > _SMALL_WINDOW or columns < LANES // 2 or rows < _MIN_ROWS:
         return None
     rows_per_group = max(1, min(rows, _ELEMENTS_PER_GROUP // columns))
@@ -251,7 +251,7 @@ def plan_depthwise(x: Shape, weight: Shape, window: Windows, groups: int) -> Dep
     if weight[1] != 1:
         return None
     (height, width), (stride_y, stride_x), (dilation_y, dilation_x) = window.size, window.stride, window.dilation
-    (rows, columns), outputs = window.places(x[1:]), weight[0]
+    (rows, columns), outputs = window.positions(x[1:]), weight[0]
     reach = (height - 1) * dilation_y + 1
     overlap = stride_y < reach and rows > 1
     choices = (n for n in (_ROWS_PER_THREAD if overlap else (1,)) if n <= rows)

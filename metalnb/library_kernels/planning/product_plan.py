@@ -46,9 +46,9 @@ def plan_windows(
 ) -> ProductPlan | None:  # fmt: skip
     """Plan the products of weights (groups, O, K) with the windows of contiguous images (N, groups, C, …).
 
-    Return nothing if a window's element does not have full strips of channels, or if there are few outputs. `places`
-    are the positions of a window in an image; `window` is Window in ``tile_loads.h``. With `channels_last`, memory has
-    the images as (N, …, groups, C), and strips of them are copied into threadgroup memory.
+    Return nothing if a window's element does not have full strips of channels, or if there are few outputs. `positions`
+    is the number of positions of a window in an image; `window` is Window in ``tile_loads.h``. With `channels_last`,
+    memory has the images as (N, …, groups, C), and strips of them are copied into threadgroup memory.
     """
     batch, groups, channels = images.shape[:3]
     kind = KINDS[dtype]

@@ -88,7 +88,7 @@ class ScopeReferences:
         self._references: list[_Reference] = []
         self._walk(version)
         self._reach()
-        self._place()
+        self._find_edits()
 
     def _problem(self, cursor: Any, message: str, hint: str = "") -> None:
         self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
@@ -181,7 +181,7 @@ class ScopeReferences:
                     callers_inputs |= self.reached[name]
                     pending.append(caller)
 
-    def _place(self) -> None:
+    def _find_edits(self) -> None:
         """Find the positions that must be edited, or cannot be."""
         for function in self._functions:
             if own_name(function.spelling) in self.reached:
@@ -244,7 +244,7 @@ class ScopeReferences:
             self.calls.setdefault(reference.token[0], []).append(opening)
 
     def _refuse(self, cursor: Any, names: str, target: str) -> None:
-        self._problem(cursor, f"metalnb cannot hand {names}, an input at program scope, to {target}",
+        self._problem(cursor, f"metalnb cannot pass {names}, an input at program scope, to {target}",
                       "pass it as an argument (MSL 5.9)")  # fmt: skip
 
     def _opening(self, token: tuple[str, int]) -> int:

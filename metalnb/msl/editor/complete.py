@@ -83,7 +83,7 @@ def complete(
         The closest scope first: the function's names, then the cell's, then Metal's.
     """
     draft = read_draft(source, offset, headers or {}, name)
-    typed = draft.place()
+    typed = draft.typed_part()
     return typed.word, [c for c in _completions(draft, typed) if c.text.lower().startswith(typed.word.lower())]
 
 

@@ -90,7 +90,7 @@ class Draft:
         line = before.rpartition("\n")[2]
         return before.count("\n") + 1, len(line.encode()) + 1
 
-    def place(self) -> TypedPart:
+    def typed_part(self) -> TypedPart:
         """Return the part being typed at the cursor."""
         return _typed_part(self.source[: self.offset])
 
