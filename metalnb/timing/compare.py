@@ -52,7 +52,7 @@ class Comparison(Rendered):
     seconds : tuple of tuple of float
         For each name, the time of one dispatch or call, one value per round. The times of one round were taken in
         direct succession.
-    own : tuple of float or None
+    device_seconds : tuple of float or None
         If `clock` is the wall clock: for each name the median time by its device's clock; None if it has no such clock.
         This time excludes the cost of launching.
     confidence : float
@@ -70,7 +70,7 @@ class Comparison(Rendered):
     device: str
     clock: str
     seconds: tuple[tuple[float, ...], ...]
-    own: tuple[float | None, ...] = ()
+    device_seconds: tuple[float | None, ...] = ()
     confidence: float = _CONFIDENCE
     margin: float = _MARGIN
     others: float = 0.0
@@ -146,7 +146,7 @@ class Comparison(Rendered):
         KeyError, TypeError
             If the data is something else.
         """
-        lists = {name: tuple(data[name]) for name in ("names", "own")}
+        lists = {name: tuple(data[name]) for name in ("names", "device_seconds")}
         return cls(**{**data, **lists, "seconds": tuple(map(tuple, data["seconds"]))})
 
 

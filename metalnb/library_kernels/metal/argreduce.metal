@@ -170,11 +170,11 @@ kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_
     V best = storage<T>::load(x[0]);
     uint when = 0, i = 0;
     for (; i + IN_FLIGHT <= count; i += IN_FLIGHT) {
-        V own[IN_FLIGHT];
-        for (uint k = 0; k < IN_FLIGHT; ++k, x += r.pitch) own[k] = storage<T>::load(*x);
+        V loaded[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k, x += r.pitch) loaded[k] = storage<T>::load(*x);
         for (uint k = 0; k < IN_FLIGHT; ++k) {
-            const bool take = Order::better(own[k], best);
-            best = take ? own[k] : best;
+            const bool take = Order::better(loaded[k], best);
+            best = take ? loaded[k] : best;
             when = take ? i + k : when;
         }
     }

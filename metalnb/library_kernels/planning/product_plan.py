@@ -97,5 +97,5 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
     packed = record(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
     grid = (count, len(starts[0]), 1)
     records = (np.stack(starts, 1), steps, packed)
-    each = ProductStep(f"each_dot_{KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
-    return ProductPlan((each,), ())
+    dots = ProductStep(f"each_dot_{KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
+    return ProductPlan((dots,), ())

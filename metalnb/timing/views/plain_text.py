@@ -118,7 +118,7 @@ def comparison_text(comparison: Comparison) -> str:
     for name, *rest in table:
         cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:-1], strict=False))]
         lines.append("  " + "  ".join([*cells, rest[-1]]).rstrip())
-    clocks = [f"  times: {', then '.join(column_headings(comparison))}"] if any(comparison.own) else []
+    clocks = [f"  times: {', then '.join(column_headings(comparison))}"] if any(comparison.device_seconds) else []
     device = f"  on {comparison.engine} · {comparison.device}"
     return "\n".join([*lines, *clocks, f"  {certainty_text(comparison)}", device])
 
@@ -144,7 +144,7 @@ def rank(comparison: Comparison) -> list[int]:
 
 def column_headings(comparison: Comparison) -> list[str]:
     """Return the headings of the columns of times."""
-    device = ["device clock"] if any(comparison.own) else []
+    device = ["device clock"] if any(comparison.device_seconds) else []
     return [f"{comparison.clock} clock", *device]
 
 
@@ -153,8 +153,8 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
     result = []
     for i, name in enumerate(comparison.names):
         cells = [seconds(float(np.median(comparison.seconds[i])))]
-        if any(comparison.own):
-            device_time = comparison.own[i]
+        if any(comparison.device_seconds):
+            device_time = comparison.device_seconds[i]
             cells.append("–" if device_time is None else seconds(device_time))
         result.append((name, cells, _slowdown_text(comparison, i)))
     return result
