@@ -8,10 +8,9 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from metalnb.plurals import quantity
-
 from ..call.kernel import Kernel
 from ..errors import EngineUnavailable, KernelFault
+from ..plurals import quantity
 from ..program import Program
 from ..validation import Validation, sentence, validate
 from .session import Session

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from metalnb.plurals import quantity
-
 from ..call.kernel import Kernel
 from ..display import Source
+from ..plurals import quantity
 from ..program import Program, compile
 
 __all__ = ["Header", "Session"]

@@ -255,9 +255,9 @@ def test_imports_within_a_package_and_downward_are_allowed(tmp_path: Path) -> No
     "line",
     [
         "from .line import run",
-        "def f():\n    from metalnb.magics import line_magic",
+        "def f():\n    from metalnb.magics import line",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import line",
-        "import importlib\nimportlib.import_module('metalnb.magics.line_magic')",
+        "import importlib\nimportlib.import_module('metalnb.magics.line')",
         "import importlib\nTABLE = {'run': 'line'}\nimportlib.import_module(f'{__package__}.{TABLE}')",
         "import importlib\nTABLE = {'magics.line.run': 'text'}\nimportlib.import_module(f'metalnb.{TABLE}')",
     ],

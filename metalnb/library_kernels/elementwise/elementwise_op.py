@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array
 from ...arrays.core import ArrayForm, contiguous_strides, form_of
 from ...arrays.memory_pool import Pool, pool_of, round_size
@@ -18,6 +16,7 @@ from ...arrays.promotion import kind_of
 from ...display import Source
 from ...engine.base import Engine
 from ...errors import ArgumentError
+from ...plurals import quantity
 from ...program import Program
 from ..docstrings import stub_function
 from ..fusion.tracing import Traced

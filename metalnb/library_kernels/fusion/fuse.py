@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ... import engine as engines
 from ...arrays.array import Array
 from ...arrays.convert import asarray
 from ...arrays.promotion import as_dtype
 from ...display import Card, Source, folded, framed, note
+from ...plurals import quantity
 from .fused_kernel import FusedKernel, kernels_of
 from .tracing import Trace, Traced
 

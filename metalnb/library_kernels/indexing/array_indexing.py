@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import kind_of
 from ...arrays.protocols import is_basic
+from ...plurals import quantity
 from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.compaction import flat_nonzero, select, select_into
 from ..launching.copying import (

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array, empty
+from ...plurals import quantity
 from ..planning.device import LANES
 from .element_bits import as_bits, order_of, width
 from .launcher import dispatch

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
+from ...plurals import quantity
 from ..planning.device import LANES, device_of
 from .copying import convert, make_contiguous
 from .element_bits import NO_FAULT, as_bits, fault_word, reuse_fault_word, threadgroup_for, width

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import promote
+from ...plurals import quantity
 from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, convert
 from ..op import NUMERIC, op

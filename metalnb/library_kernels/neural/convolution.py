@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array, empty
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float, promote
+from ...plurals import quantity
 from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.convolution_launch import convolve, convolve_by_channels, convolve_by_product
 from ..launching.copying import as_array, contiguous_copy, convert, copy_into, fill_with, make_contiguous

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ...engine import named
+from ...plurals import quantity
 from ...program import Program
 from ..launching.copying import as_array, make_contiguous
 from ..launching.launcher import Launch, dispatch

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float
+from ...plurals import quantity
 from ..creation.filled import full
 from ..elementwise.elementwise_by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise

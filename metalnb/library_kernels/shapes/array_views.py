@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array
 from ...arrays.convert import asarray
+from ...plurals import quantity
 from ..launching.copying import as_array, contiguous_copy
 from ..op import ALL, op
 from ..planning.axes import axes_of, axis_of, shape_of

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array, empty
+from ...plurals import quantity
 from ..launching.copying import BITS, as_array, bits_of, contiguous_copy, make_contiguous
 from ..launching.launcher import dispatch
 from ..launching.programs import program_with_macros

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array
+from ...plurals import quantity
 from ..launching.copying import as_array
 from ..op import ALL, op
 from ..planning.axes import axis_of

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metalnb.plurals import quantity
-
 from ...arrays.array import Array
+from ...plurals import quantity
 from ..indexing.take_and_put import take_along_axis
 from ..launching.copying import as_array, contiguous_copy
 from ..launching.radix_sort import select_rows
