@@ -227,7 +227,7 @@ def test_non_arrays_are_refused() -> None:
     for bad, why in (
         ("text", "needs numbers; got str"), (object(), "needs numbers; got object"), (1j, "needs numbers; got complex"),
         (np.zeros(2, "M8[s]"), "arrays cannot have the dtype datetime64"), (masked, "filled"),
-        (np.zeros(2, ">f4"), "arrays cannot be"),
+        (np.zeros(2, ">f4"), "arrays cannot have"),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=why):
             mnb.asarray(bad)
