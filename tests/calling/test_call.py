@@ -379,7 +379,7 @@ def test_rows_that_hold_no_whole_vectors_are_refused() -> None:
     with pytest.raises(mnb.ArgumentError, match=r"got shape \(4, 2\). .* as x.reshape\(-1, 2, 2\) has"):
         rows.whole(np.zeros((4, 2), np.float32))
     for shape in ((4, 12), (8, 3)):  # 3 numbers per element, or 4?
-        with pytest.raises(mnb.ArgumentError, match="each 3 numbers fill 4 places"):
+        with pytest.raises(mnb.ArgumentError, match="3 numbers occupy the memory of 4"):
             rows.padded(np.zeros(shape, np.float32))
 
 
