@@ -64,7 +64,7 @@ def read_instruction(line: str) -> IRInstruction:
     try:
         return _read_line(line)
     except (ValueError, IndexError, KeyError, TypeError) as error:
-        message = f"LLVM IR: not understood: {line.strip()} ({error})"
+        message = f"cannot parse this LLVM IR: {line.strip()} ({error})"
         raise UnsupportedIR(message) from error
 
 
@@ -84,7 +84,7 @@ def _read_line(line: str) -> IRInstruction:
     inst.debug_location = debug_location
     reader = _READERS.get(opcode)
     if reader is None:
-        message = f"an unknown instruction: {opcode}"
+        message = f"unknown instruction {opcode}"
         raise UnsupportedIR(message)
     flags, rest = _read_flags(rest)
     inst.flags = flags
