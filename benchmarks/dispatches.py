@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import metalnb as mnb
-from metalnb.library_kernels import table
-from metalnb.library_kernels.samples.by_op import bench_of
+from metalnb.library_kernels import op_table
+from metalnb.library_kernels.samples.samples_by_op import bench_of
 
 __all__ = ["PARTS", "Choice", "Dispatched"]
 
@@ -94,7 +94,7 @@ class Choice(NamedTuple):
 
 def library(engine: Any, n: int, choice: Choice) -> Iterator[Dispatched]:
     """Yield the dispatches of every op."""
-    for number, op in enumerate(table.ops().values()):
+    for number, op in enumerate(op_table.ops().values()):
         bench = bench_of(op)
         if bench is not None and choice.has(number, op.name):
             sample = bench(np.random.default_rng(number), n)

@@ -28,7 +28,7 @@ from report import Row, interleaved, show
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 
 WORST = 1.1
 BATCH = 0.01  # seconds of dispatches that are timed together
@@ -156,7 +156,7 @@ def lanes(options: argparse.Namespace) -> Iterator[Pair]:
 
 def library(options: argparse.Namespace) -> Iterator[Pair]:
     """Yield the ops of the library that have dispatches."""
-    for name in options.names or table.ops():
+    for name in options.names or op_table.ops():
         # One op at a time: the next op's arrays may reuse the memory of its dispatches.
         found = [*PARTS["library"](engines.named("cpu"), options.size, Choice([name], (1, 1)))]
         if found:

@@ -27,10 +27,10 @@ from peers import numexpr_peer, numpy_peer, torch_peer
 from report import Row, interleaved, machine, median, show
 
 import metalnb as mnb
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.op import Op
-from metalnb.library_kernels.samples.by_op import bench_of
 from metalnb.library_kernels.samples.op_sample import Sample
+from metalnb.library_kernels.samples.samples_by_op import bench_of
 
 Call = Callable[..., Any]
 
@@ -148,7 +148,7 @@ def every(names: list[str], runs: int, n: int) -> Iterator[Measured]:
     rng = np.random.default_rng()
     x, y = (mnb.asarray(np.zeros(n, np.float32), copy=True).numpy() for _ in range(2))
     ready = mnb.compile(COPY).copy.prepare(x, y, grid=n, threadgroup=1024)
-    for op in table.ops().values():
+    for op in op_table.ops().values():
         bench = bench_of(op)
         if bench is not None and (not names or op.name in names):
             yield measured(op, bench(rng, n), runs, ready.run, 2 * x.nbytes)
@@ -217,7 +217,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=1 << 24, help="elements (default 2^24)")
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
     options = parser.parse_args()
-    unknown = sorted(set(options.ops) - set(table.ops()))
+    unknown = sorted(set(options.ops) - set(op_table.ops()))
     if unknown:
         parser.error(f"no op {unknown[0]!r}")
     runs, n = (3, 1 << 18) if options.quick else (options.runs, options.size)

@@ -91,10 +91,10 @@ def _axes(runs: int, x: np.ndarray) -> list[Row]:
 def _rows(runs: int, x: np.ndarray) -> list[Row]:
     from peers import numpy_peer
 
-    from metalnb.library_kernels import table
+    from metalnb.library_kernels import op_table
 
     a, flat = mnb.asarray(x, copy=True), mnb.asarray(x.ravel(), copy=True)
-    softmax = numpy_peer(table.op("softmax"))
+    softmax = numpy_peer(op_table.op("softmax"))
     assert softmax is not None
     return [
         _ratio(f"softmax of {len(x)} rows", runs, lambda: mnb.softmax(a), lambda: softmax(x), 4, "NumPy"),

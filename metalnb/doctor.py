@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from . import cache, engine
 from .cache_limit import size_limit
 from .display import nbytes
@@ -220,7 +222,7 @@ def write(checkup: Checkup, *, color: bool = False, plain: bool = False) -> str:
     bold, dim, green, red = (_paint(code if color else "") for code in ("1", "2", "32", "31"))
     good_mark, bad_mark, separator = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")
     limit = f" of at most {nbytes(checkup.cache_limit)}" if checkup.cache_limit else ""
-    size = f"{checkup.cache_entries} entries, {nbytes(checkup.cache_bytes)}{limit}"
+    size = f"{quantity(checkup.cache_entries, 'entry', 'entries')}, {nbytes(checkup.cache_bytes)}{limit}"
     lines = [
         separator.join([*(f"{name} {version}" for name, version in checkup.versions.items()), checkup.system]),
         f"cache: {checkup.cache} ({red(checkup.cache_problem) if checkup.cache_problem else size})",

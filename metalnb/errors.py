@@ -82,8 +82,8 @@ class Diagnostic:
             "note", "message", "margin", "caret" and "hint".
         """
         hint = "" if self.hint and self.hint in self.message else self.hint
-        place = f"{self.file}:{self.line}:{self.column}:"
-        head = f"{paint('place', place)} {paint(self.severity, self.severity + ':')} {paint('message', self.message)}"
+        location = paint("place", f"{self.file}:{self.line}:{self.column}:")
+        head = f"{location} {paint(self.severity, self.severity + ':')} {paint('message', self.message)}"
         if not self.text:
             return head + (f"\n  {paint('hint', 'hint: ' + hint)}" if hint else "")
         number = str(self.line)

@@ -19,7 +19,7 @@ from oracle import error, expected
 
 import metalnb as mnb
 from metalnb.arrays.promotion import is_float
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.op import Op
 
@@ -30,7 +30,7 @@ _CHUNK = 1 << 20
 
 def worst(name: str, every: int = 4096, start: int = 0) -> tuple[float, float]:
     """Return the largest error of an op of one array, in ulp of float32, and the argument where it occurs."""
-    op, most, where = table.op(name), 0.0, float("nan")
+    op, most, where = op_table.op(name), 0.0, float("nan")
     for x in _floats(every, start):
         off = _errors(op, x)
         place = int(off.argmax())
@@ -41,8 +41,8 @@ def worst(name: str, every: int = 4096, start: int = 0) -> tuple[float, float]:
 
 def walked() -> list[str]:
     """Name the ops of one array whose results are floats."""
-    one = [n for n, op in table.ops().items() if op.row.family in {"elementwise", "activation"} and _takes_one(op)]
-    return [n for n in one if "float32" in table.op(n).row.dtypes and is_float(table.op(n)(mnb.ones(1)).dtype)]
+    one = [n for n, op in op_table.ops().items() if op.row.family in {"elementwise", "activation"} and _takes_one(op)]
+    return [n for n in one if "float32" in op_table.op(n).row.dtypes and is_float(op_table.op(n)(mnb.ones(1)).dtype)]
 
 
 def _takes_one(op: Op) -> bool:
@@ -77,7 +77,7 @@ def main() -> int:
     with ProcessPoolExecutor() as pool:
         found = pool.map(worst, names, [options.every] * len(names), starts)
         for name, (most, where) in zip(names, found, strict=True):
-            allowed = table.op(name).row.tolerance["float32"]
+            allowed = op_table.op(name).row.tolerance["float32"]
             beyond += not most <= allowed
             mark = "" if most <= allowed else "  beyond"
             print(f"{name:16}{most:10.3f} ulp at {where!r:26} allowed {allowed:g}{mark}", flush=True)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.docstrings import dtypes_text, reference_text
 from metalnb.library_kernels.op import Op
 
@@ -39,7 +39,7 @@ description says that an op is not defined. **MSL** names the source file: `mnb.
 
 def page() -> str:
     """Write the page."""
-    ops = list(table.ops().values())
+    ops = list(op_table.ops().values())
     families = dict.fromkeys([*_FAMILIES, *(op.row.family for op in ops)])
     parts = [_INTRODUCTION.format(count=len(ops))]
     for family in families:

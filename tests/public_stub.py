@@ -20,7 +20,7 @@ from stubs.method_stub import METHOD_STUB, method_stub
 from stubs.module_stubs import MODULE_STUBS, module_stub
 
 import metalnb
-from metalnb.library_kernels import namespace, table
+from metalnb.library_kernels import namespace, op_table
 from metalnb.library_kernels.op import Op
 
 __all__ = ["STUB", "STUBS", "stub"]
@@ -73,7 +73,7 @@ def unload_ipython_extension(shell: Any) -> None: ...
 
 def stub() -> str:
     """Write the stub."""
-    public = {name: op for name, op in sorted(table.ops().items()) if getattr(metalnb, name) is op}
+    public = {name: op for name, op in sorted(op_table.ops().items()) if getattr(metalnb, name) is op}
     imports = {("." + metalnb._HOMES[name], name, True) for name in metalnb._HOMES}
     imports |= {(".errors", name, True) for name in metalnb.__all__ if name not in metalnb._HOMES}
     imports |= {(".", name, True) for name in metalnb._MODULES}

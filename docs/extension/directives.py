@@ -13,7 +13,7 @@ from docutils.statemachine import StringList
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.docstrings import public_names
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.op import Op
@@ -26,7 +26,7 @@ class Ops(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Write a function directive for each op, for autodoc to fill in."""
-        names = [op.name for op in table.ops().values() if op.row.family == self.arguments[0]]
+        names = [op.name for op in op_table.ops().values() if op.row.family == self.arguments[0]]
         if not names:
             raise self.error(f"no op is of the family {self.arguments[0]}")
         named = [f"linalg.{name}" if name == "trace" else name for name in names]  # `metalnb.trace` follows a call

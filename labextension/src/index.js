@@ -3,14 +3,14 @@
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker } from '@jupyterlab/notebook';
 
-import { acts } from './acts';
+import { handleActions } from './actions';
 import { followFirstLine } from './cells';
 import { mistakes } from './mistakes';
 import { MIME, msl } from './msl';
 
 export default {
   id: 'metalnb:msl',
-  description: 'Colours %%metal cells as Metal Shading Language, marks their mistakes, and acts on their cards.',
+  description: 'Colors %%metal cells as Metal Shading Language, marks their mistakes, and acts on their cards.',
   autoStart: true,
   requires: [IEditorLanguageRegistry, IEditorExtensionRegistry],
   optional: [INotebookTracker],
@@ -29,7 +29,7 @@ export default {
     if (!notebooks) {
       return;
     }
-    acts(notebooks);
+    handleActions(notebooks);
     const kernelOf = model => {
       const holds = panel => panel.content.widgets.some(cell => cell.model.sharedModel === model.sharedModel);
       return notebooks.find(holds)?.sessionContext.session?.kernel;

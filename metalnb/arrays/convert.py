@@ -114,7 +114,8 @@ def check_engine(engine: Engine, caller: str, *arrays: Array) -> None:
     for a in arrays:
         if a.block.engine is not engine:
             message = (
-                f"{caller}: arrays of two engines, {engine.name!r} and {a.device!r}. Pass x.to_device({engine.name!r})."
+                f"{caller}: the arrays are on two engines, {engine.name!r} and {a.device!r}. "
+                f"Pass x.to_device({engine.name!r})."
             )
             raise ArgumentError(message)
 
@@ -131,7 +132,8 @@ def _adopt(obj: Any, engine: Any) -> Array:
     dtype, shape = as_dtype(np.dtype(interface["typestr"]), "asarray"), tuple(interface["shape"])
     strides = interface.get("strides")
     if strides is not None and tuple(strides) != contiguous_strides(shape, dtype.itemsize):
-        raise ValueError(f"asarray: elements of shape {shape} lie {strides} bytes apart. Pass a contiguous copy.")
+        message = f"asarray: the elements, of shape {shape} and strides {strides}, are not contiguous."
+        raise ValueError(f"{message} Pass a contiguous copy.")
     nbytes = math.prod(shape) * dtype.itemsize
     memory = engine.adopt(interface["data"][0], nbytes, obj, interface.get("stream"))
     block = DeviceBlock(engine, memory, np.frombuffer(memory, np.uint8), None)
@@ -175,7 +177,7 @@ def _from_lender(caller: str, obj: Any) -> np.ndarray[Any, Any]:
     try:
         return import_array(obj)
     except RuntimeError as error:  # NumPy's error for an unknown dtype
-        raise BufferError(f"{caller}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
+        raise BufferError(f"{caller}: NumPy cannot import it: {error} Convert it there, or pass its bits as integers "
                           "and read them with .view(…).") from error  # fmt: skip
 
 

@@ -50,7 +50,7 @@ class Core:
         self.contiguous = strides is None or _is_whole(shape, strides, whole_strides)
 
     def shared_form(self) -> ArrayForm:
-        """Return its form: the same object for arrays that differ only in their elements."""
+        """Return the array's form: the same object for arrays that differ only in their elements."""
         if self.form is None:
             self.form = form_of(self.dtype, self.shape, self.strides, self.offset, self.block.engine)
         return self.form
@@ -82,12 +82,12 @@ class Core:
 
     @property
     def engine(self) -> Engine:
-        """The engine of its memory."""
+        """The engine of the array's memory."""
         return self.block.engine
 
     @property
     def device(self) -> str:
-        """The name of its engine (array API)."""
+        """The name of the array's engine (array API)."""
         return self.block.engine.name
 
     @property
@@ -130,7 +130,7 @@ class Core:
         return self.host
 
     def wait(self) -> Self:
-        """Wait until it is computed, and return it."""
+        """Wait until the array is computed, and return it."""
         self.block.settle()
         return self
 

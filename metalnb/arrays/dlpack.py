@@ -72,7 +72,7 @@ def export_array(host: Host, options: dict[str, Any]) -> Any:
     capsule = host.view(np.uint16).__dlpack__(**options)
     code = _code_of(capsule)
     if code is None:
-        raise BufferError("__dlpack__: NumPy gave a capsule of an unknown kind")
+        raise BufferError("__dlpack__: NumPy returned a capsule of an unknown kind")
     code.value = _BFLOAT
     return capsule
 
@@ -87,7 +87,7 @@ def _capsule_of(lender: Any) -> Any:
 
 def _code_of(capsule: Any) -> ctypes.c_uint8 | None:
     """Return the code of a capsule's dtype, for reading and writing in place."""
-    for name, place in _CODES.items():
+    for name, offset in _CODES.items():
         if _is_valid(capsule, name):
-            return ctypes.c_uint8.from_address(_pointer(capsule, name) + place)
+            return ctypes.c_uint8.from_address(_pointer(capsule, name) + offset)
     return None

@@ -36,9 +36,9 @@ class Methods(OpMethods):
         return zeros
 
     def round(self, decimals: int = 0, *, out: Self | None = None) -> Self:
-        """Return it rounded to decimals, as NumPy's method does: halves go to the even neighbor.
+        """Return the array rounded to decimals, as NumPy's method does: halves go to the even neighbor.
 
-        With decimals it is scaled by a power of ten, rounded and scaled back, in its own dtype.
+        With decimals the array is scaled by a power of ten, rounded and scaled back, in its own dtype.
 
         Raises
         ------

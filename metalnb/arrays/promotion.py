@@ -78,7 +78,7 @@ def as_dtype(value: Any, caller: str = "dtype") -> DType:
         return dtype
     if dtype.name == "float64":
         raise TypeError(f"{caller}: {_FLOAT64}.")
-    raise TypeError(f"{caller}: arrays cannot be {dtype}; there are: {', '.join(DTYPES)}.")
+    raise TypeError(f"{caller}: arrays cannot have the dtype {dtype}; the dtypes are: {', '.join(DTYPES)}.")
 
 
 @functools.cache
@@ -128,5 +128,6 @@ def promote(first: DType, second: DType, caller: str = "result_type") -> DType:
         return floats[0] if len(floats) == 1 or floats[0] == floats[1] else np.dtype(np.float32)
     promoted = np.promote_types(first, second)
     if promoted.kind == "f":
-        raise TypeError(f"{caller}: no integer dtype holds both {first} and {second}. Pass one of them .astype(…).")
+        message = f"{caller}: no integer dtype contains both {first} and {second}"
+        raise TypeError(f"{message}. Convert one of them with .astype(…).")
     return promoted

@@ -84,7 +84,7 @@ class Protocols(Core):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Return its address on an NVIDIA GPU, for CuPy, PyTorch and others, without a copy (version 3).
+        """The array's address on an NVIDIA GPU, for CuPy, PyTorch and others, without a copy (version 3).
 
         An array on another engine has no such attribute.
         """
@@ -127,7 +127,7 @@ class Protocols(Core):
         return export_array(self.numpy(), {name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return its device in DLPack's terms: memory that the CPU can access."""
+        """Return the array's device in DLPack's terms: memory that the CPU can access."""
         return self.host.__dlpack_device__()
 
     def __getitem__(self, key: Any) -> Self:

@@ -13,6 +13,7 @@ import numpy as np
 from metalnb.dtypes import is_masked
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
+from metalnb.plurals import quantity
 
 from .engine_arrays import Resident, is_resident
 from .packing import describe, pack, type_dtype
@@ -148,7 +149,7 @@ class Slot:
         last = ", ".join(map(str, inner))
         cure = f"Pass shape (…, {last})"
         if layout is not None and is_padded:
-            cure += f": each 3 numbers fill 4 places in memory (MSL 2.2){self._packed_hint(array, layout.name)}"
+            cure += f": 3 numbers occupy the memory of 4 (MSL 2.2){self._packed_hint(array, layout.name)}"
         elif array.size and array.size % count == 0:
             cure += f", as {self.param.name}.reshape(-1, {last}) has"
         self._refuse(f"got shape {array.shape}", cure)
@@ -169,8 +170,8 @@ class Slot:
             self._refuse("got an empty array, but the grid is not empty", "Pass at least one element")
         name, count = self.param.name, array.size // self.components
         self._refuse(
-            f"each of the grid's {threads:,} threads accesses the element at its own position; got {count:,}",
-            f"Pass at least {threads:,} elements, or grid={count}, or guard {name}[…] in the kernel",
+            f"each of the grid's {quantity(threads, 'thread')} accesses the element at its own position; got {count:,}",
+            f"Pass at least {quantity(threads, 'element')}, or grid={count}, or guard {name}[…] in the kernel",
         )
 
     def _refuse(self, got: str, cure: str) -> NoReturn:
@@ -262,7 +263,7 @@ class Binder:
         for param in self.signature.buffers:
             if param.name == name:  # the position of an existing buffer is known
                 label = f"{self.signature.name}: argument {name!r} {param.attribute}"
-                return f"{label} is not there: {param.gate} is false. Give the kernel its constants with specialize(…)."
+                return f"{label} does not exist: {param.gate} is false. Set the constants with specialize(…)."
         import difflib
 
         matches = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
@@ -270,8 +271,7 @@ class Binder:
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
 
     def _count(self) -> str:
-        n = len(self.slots)
-        return f"{n} argument{'' if n == 1 else 's'}"
+        return quantity(len(self.slots), "argument")
 
     def _usage(self) -> str:
         return f"Call {self.signature.name}({', '.join(s.param.name for s in self.slots)})."

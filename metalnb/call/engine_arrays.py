@@ -21,7 +21,7 @@ class Resident(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """The engine of its memory."""
+        """The engine of the array's memory."""
         ...
 
     def shared_form(self) -> Any:
@@ -39,11 +39,11 @@ class Resident(Protocol):
     def __metal_start__(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
     ) -> Ticket:
-        """Start a dispatch that uses some of them, this one first."""
+        """Start a dispatch that uses some such arrays, this one first."""
         ...
 
     def read(self) -> np.ndarray[Any, Any]:
-        """Wait for it; return its elements."""
+        """Wait for the array; return its elements."""
         ...
 
 

@@ -11,12 +11,13 @@ from typing import Any
 from metalnb.engine.base import Grid
 from metalnb.errors import ArgumentError, LaunchError, MetalnbWarning
 from metalnb.msl.signature import Signature
+from metalnb.plurals import quantity
 
 from .argument_binding import Slot
 
 __all__ = [
-    "MAX_THREADS", "Shape", "check_grid", "check_places", "check_shape", "check_threadgroup", "default_threadgroup",
-    "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "position_width",
+    "MAX_THREADS", "Shape", "check_grid", "check_own_elements", "check_shape", "check_threadgroup",
+    "default_threadgroup", "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "position_width",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -150,7 +151,7 @@ def grid_of_call(
     else:
         missing = next((s.param.name for s in slots if s.param.writable and not s.param.reference), None)
         if missing is None or missing not in shapes:
-            message = f"{signature.name}: no array gives the grid. Pass grid=(…), threads, x first."
+            message = f"{signature.name}: no array determines the grid. Pass grid=(…): the number of threads, x first."
             raise LaunchError(message)
         shape = check_shape(signature.name, missing, shapes[missing])
     return grid_of_shape(signature, shape), shape
@@ -161,9 +162,10 @@ def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tu
     for slot, array in arrays:
         count = array.size // slot.components
         if slot.param.every and count > threads:
-            data = f"each thread takes its own element of {slot.param.name!r}, which has {count:,}"
-            message = f"the grid has the shape of {name!r}, {threads:,} threads, but {data}. Pass grid={count}."
-            warnings.warn(f"{signature.name}: {message}", MetalnbWarning, stacklevel=7)
+            shape = f"the grid has the shape of {name!r}, {quantity(threads, 'thread')}"
+            data = f"each thread accesses its own element of {slot.param.name!r}, which has {count:,}"
+            message = f"{signature.name}: {shape}, but {data}. Pass grid={count}."
+            warnings.warn(message, MetalnbWarning, stacklevel=7)
             return
 
 
@@ -191,7 +193,7 @@ def check_threadgroup(
     tuned : mapping of int to tuple of 3 int, optional
         Threadgroups to choose, by the number of the grid's dimensions.
     device_limit : int, optional
-        The most threads with which the compiled kernel runs.
+        The maximum number of threads with which the compiled kernel runs.
 
     Raises
     ------
@@ -218,7 +220,7 @@ def check_threadgroup(
     return sizes
 
 
-def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
+def check_own_elements(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
     """Refuse a threadgroup with more threads than an array of threadgroup memory has elements for.
 
     Raises
@@ -234,8 +236,8 @@ def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
             owner = "SIMD-group" if needed is None else "thread"
             message = (
                 f"{signature.name}: a threadgroup of {' × '.join(str(n) for n in threadgroup if n > 1)} threads is too "
-                f"large for its '{name}': each {owner} uses the element at its own place [[{attribute}]], and there "
-                f"are {count:,}. Pass a threadgroup of at most {allowed:,} threads, or make '{name}' larger."
+                f"large for its '{name}': each {owner} uses the element at its own [[{attribute}]], and there "
+                f"are {count:,}. Pass a threadgroup of at most {quantity(allowed, 'thread')}, or make '{name}' larger."
             )
             raise LaunchError(message)
 

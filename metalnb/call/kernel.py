@@ -22,7 +22,7 @@ from metalnb.msl.signature import Reflection
 from . import tuned_threadgroups as tuned
 from .argument_binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
-from .grids import MAX_THREADS, check_places, check_threadgroup, grid_of_call, grid_of_groups
+from .grids import MAX_THREADS, check_own_elements, check_threadgroup, grid_of_call, grid_of_groups
 from .kernel_card import declares_memory, docstring_of, make_card
 from .known_calls import KnownCalls
 from .outputs import make_outputs, refuse_options, refuse_shapes
@@ -54,7 +54,7 @@ class Dispatch(NamedTuple):
         Whether `run` waits for the dispatch, because NumPy memory can be read at any moment.
     timeout : float or None
         The time limit in seconds, if the engine can stop it; None leaves it to `metalnb.timeout`.
-    made : tuple of str
+    output_names : tuple of str
         The names of the outputs.
     """
 
@@ -67,10 +67,10 @@ class Dispatch(NamedTuple):
     residents: tuple[Resident, ...] = ()
     waits: bool = True
     timeout: float | None = None
-    made: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
 
     def launch(self) -> Ticket | None:
-        """Start it; return None if the grid is empty.
+        """Start the dispatch; return None if the grid is empty.
 
         Keep the ticket: destroying it may block until the dispatch is done.
         """
@@ -83,22 +83,22 @@ class Dispatch(NamedTuple):
             ticket = self._start()
         else:
             ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
-        if self.made and hasattr(ticket, "allocated_outputs"):  # the ticket of an engine that checks accesses
-            ticket.allocated_outputs = self.made
+        if self.output_names and hasattr(ticket, "allocated_outputs"):  # the ticket of an engine that checks accesses
+            ticket.allocated_outputs = self.output_names
         return ticket
 
     def _start(self) -> Ticket:
-        """Start it among the arrays of its engine, which may have to wait for it."""
+        """Start the dispatch through its engine's arrays, if it has any: reading them must wait for it."""
         first = self.residents[0]
         try:
             return first.__metal_start__(self.binary, self.arguments, self.grid, self.threadgroup, self.residents)
         except KernelFault as fault:
             if str(fault).startswith(f"{self.kernel.name}, "):  # this dispatch's fault, not an earlier one's
-                raise fault.left_out(self.made) from None
+                raise fault.left_out(self.output_names) from None
             raise
 
     def run(self) -> Any:
-        """Run it, and wait if it uses NumPy's memory; return the outputs that were left out."""
+        """Run the dispatch, and wait if it uses NumPy's memory; return the outputs that the call left out."""
         ticket = self.launch()
         if ticket is not None and self.waits:
             ticket.wait()
@@ -273,7 +273,7 @@ class Kernel:
         """Compile the kernel if necessary, then check and bind a call; parameters as for the call. Nothing runs yet."""
         dispatch = self.rehearse(*args, **call)
         if 0 not in dispatch.grid:
-            buffers = dispatch.arguments if self._simple else [dispatch.arguments[place] for place in self._places]
+            buffers = dispatch.arguments if self._simple else [dispatch.arguments[i] for i in self._places]
             self._check_buffers(buffers, dispatch.grid[0], reads_every=True)
         return dispatch
 
@@ -290,9 +290,10 @@ class Kernel:
         engine_arrays = self._engine_arrays(args, keywords)
         buffers = self._binder.bind(args, keywords)
         sizes, group, shape = self._place_threads(buffers, grid, groups, threadgroup, shapes or {})
-        made = tuple([slot.param.name for slot, b in zip(self._binder.slots, buffers, strict=True) if b is None])
-        outputs = make_outputs(self._binder.slots, buffers, shape, shapes or {}, engine_arrays) if made else []
-        if shapes and not made:
+        pairs = zip(self._binder.slots, buffers, strict=True)
+        output_names = tuple([slot.param.name for slot, buffer in pairs if buffer is None])
+        outputs = make_outputs(self._binder.slots, buffers, shape, shapes or {}, engine_arrays) if output_names else []
+        if shapes and not output_names:
             refuse_shapes(self._binder.slots, shapes)
         arguments = self._arguments(buffers, group, threadgroup_memory or {})
         if 0 not in sizes:
@@ -306,7 +307,7 @@ class Kernel:
         )  # fmt: skip
         return Dispatch(
             kernel=self, binary=binary, arguments=arguments, grid=sizes, threadgroup=group, outputs=outputs,
-            residents=(*engine_arrays, *output_arrays), waits=waits, timeout=timeout, made=made,
+            residents=(*engine_arrays, *output_arrays), waits=waits, timeout=timeout, output_names=output_names,
         )  # fmt: skip
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
@@ -336,7 +337,7 @@ class Kernel:
         limit = MAX_THREADS if self._binary is None else self._binary.threads
         group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
         if signature.own_elements:
-            check_places(signature, sizes, group)
+            check_own_elements(signature, sizes, group)
         return sizes, group, shape
 
     def _engine_arrays(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -365,10 +366,10 @@ class Kernel:
                 refuse_memory(self.signature, memory)
             return buffers
         arguments: list[Any] = [None] * len(self.signature.params)
-        for place, value in zip(self._places, buffers, strict=True):
-            arguments[place] = value
-        for place, nbytes in memory_sizes(self.signature, group, memory).items():
-            arguments[place] = nbytes
+        for position, value in zip(self._places, buffers, strict=True):
+            arguments[position] = value
+        for position, nbytes in memory_sizes(self.signature, group, memory).items():
+            arguments[position] = nbytes
         return arguments
 
     def _check_buffers(self, buffers: list[Any], threads: int, *, reads_every: bool) -> None:

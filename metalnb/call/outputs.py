@@ -80,15 +80,15 @@ def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:
         if value is None or isinstance(value, Mapping):
             continue
         if option == "shapes":
-            name, each = next((p.name for p in signature.buffers if p.writable), "y"), "(4, 4)"
+            name, example = next((p.name for p in signature.buffers if p.writable), "y"), "(4, 4)"
         else:
-            name, each = next((p.name for p in signature.threadgroup), "tile"), "1024"
-        message = f"{signature.name}: {option} is a mapping by parameter, like {{{name!r}: {each}}}; got {value!r}."
+            name, example = next((p.name for p in signature.threadgroup), "tile"), "1024"
+        message = f"{signature.name}: {option} is a mapping by parameter, like {{{name!r}: {example}}}; got {value!r}."
         raise ArgumentError(message)
 
 
 def refuse_shapes(slots: Sequence[Slot], shapes: Mapping[str, Any], left_out: Sequence[str] = ()) -> None:
-    """Refuse shapes of buffers that were not left out.
+    """Refuse shapes for buffers that the call does not leave out.
 
     Raises
     ------

@@ -12,6 +12,7 @@ import numpy as np
 from metalnb.dtypes import Layout, is_masked, layout_of, numpy_dtype
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Constant, Reflection, Struct, Type
+from metalnb.plurals import quantity
 
 from .struct_pointers import address
 
@@ -143,7 +144,7 @@ def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarra
     shape = kind.extents + layout.shape
     numbers_given = np.asarray(value, object)  # integers stay integers; `scalar` checks that each is a number
     if numbers_given.shape != shape:
-        numbers = f"{shape[0]} numbers" if len(shape) == 1 else f"numbers of shape {shape}"
+        numbers = quantity(shape[0], "number") if len(shape) == 1 else f"numbers of shape {shape}"
         message = f"{label}; got {describe(value)}. Pass {numbers}."
         raise ArgumentError(message)
     flat = [scalar(layout.scalar, v, label)[()] for v in numbers_given.ravel().tolist()]

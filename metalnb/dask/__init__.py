@@ -14,6 +14,6 @@ except ImportError as error:
     raise ImportError('mnb.dask needs Dask: pip install "metalnb[dask]"') from error
 
 from .block_maps import map_blocks, map_overlap
-from .trees import reduce
+from .tree_reduction import reduce
 
 __all__ = ["map_blocks", "map_overlap", "reduce"]

@@ -11,12 +11,13 @@ from metalnb.call.kernel import Kernel
 from metalnb.call.packing import type_dtype
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param
+from metalnb.plurals import quantity
 
 __all__ = ["BlockCall", "named_arguments", "output_of"]
 
 
 class BlockCall:
-    """A kernel with all of a call except its arrays. Pickled, it is the kernel's source, which a worker compiles once.
+    """A kernel and its call except the arrays. It is pickled as the kernel's source, which a worker compiles once.
 
     Parameters
     ----------
@@ -71,7 +72,8 @@ def named_arguments(kernel: Kernel, args: tuple[Any, ...], keywords: Mapping[str
     """
     names = [p.name for p in _present(kernel)]
     if len(args) > len(names):
-        raise ArgumentError(f"{kernel.__name__}: {len(args)} arguments for {len(names)} buffers: {', '.join(names)}")
+        arguments_text, buffers_text = quantity(len(args), "argument"), quantity(len(names), "buffer")
+        raise ArgumentError(f"{kernel.__name__}: got {arguments_text} for {buffers_text}: {', '.join(names)}.")
     arguments = dict(zip(names, args, strict=False))
     for name, value in keywords.items():
         if name not in names:

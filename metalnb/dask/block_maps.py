@@ -61,7 +61,7 @@ def map_overlap(
 ) -> da.Array:  # fmt: skip
     """Run a kernel on each block together with its neighbors' edges: stencils and filters.
 
-    The kernel gets blocks that are ``depth`` larger on each side and computes all of each; the margins are cut off
+    The kernel receives blocks that are ``depth`` larger on each side and computes all of each; the margins are cut off
     afterwards. So its treatment of an array's border has no effect, except at the border of the entire array;
     ``boundary`` sets the values beyond that.
 
@@ -94,7 +94,7 @@ def _prepare(kernel: Kernel, args: tuple[Any, ...], keywords: dict[str, Any]) ->
     arguments = named_arguments(kernel, args, keywords)
     arrays = {name: value for name, value in arguments.items() if isinstance(value, da.Array)}
     if not arrays:
-        message = f"{kernel.__name__}: none of the arguments is an array of Dask's; call the kernel itself."
+        message = f"{kernel.__name__}: none of the arguments is a Dask array. Call the kernel itself."
         raise ArgumentError(message)
     dtype = output_of(kernel, arguments)
     values = {name: value for name, value in arguments.items() if name not in arrays}

@@ -10,8 +10,9 @@ from typing import Any
 
 from metalnb.dtypes import SCALARS
 from metalnb.msl.signature import Param, Reflection, Signature
+from metalnb.plurals import quantity
 
-from .card_buttons import BUTTONS, buttons
+from .card_buttons import BUTTONS_CSS, buttons
 from .frame import framed, note
 from .highlight import highlight
 from .text_table import Table, columns, html_table
@@ -31,7 +32,7 @@ class Card:
     ----------
     signature : Signature
     reflection : Reflection
-        That of its cell, for the fields of structs.
+        The reflection of its cell, for the fields of structs.
     engine, device, math : str
     constants : mapping of str to value
         The function constants it was compiled with.
@@ -43,7 +44,7 @@ class Card:
     pointers : bool
         Whether a caller can pass a struct's pointers.
     threads : int
-        The most threads per threadgroup that the compiled kernel supports; 0 if not known yet.
+        The maximum threads per threadgroup of the compiled kernel; 0 if not known yet.
     more : tuple of (str, str)
         Further facts that the engine reports about the compiled kernel, each with its label.
     source : str
@@ -214,7 +215,7 @@ def cards_html(cards: Sequence[Card], *, source: bool = True) -> str:
         False if the source is shown above them.
     """
     body = _table_html(cards) if len(cards) > _MAX_CARDS else "".join(map(_html, cards))
-    return framed(body + (folded(cards[0].source) if source else ""), BUTTONS) if cards else ""
+    return framed(body + (folded(cards[0].source) if source else ""), BUTTONS_CSS) if cards else ""
 
 
 def _text(card: Card) -> str:
@@ -248,7 +249,8 @@ def _acts(card: Card) -> str:
 
 def _table(cards: Sequence[Card]) -> Table:
     rows = tuple((c.signature.name, ", ".join(p.name for p in c.signature.params), c.summary) for c in cards)
-    return Table(("kernel", "arguments", ""), rows, f"{len(cards)} kernels on {cards[0].runs}", code=frozenset({0, 1}))
+    caption = f"{quantity(len(cards), 'kernel')} on {cards[0].runs}"
+    return Table(("kernel", "arguments", ""), rows, caption, code=frozenset({0, 1}))
 
 
 def _table_html(cards: Sequence[Card]) -> str:
@@ -261,7 +263,7 @@ def folded(source: str) -> str:
     lines = source.strip("\n").splitlines()
     if not source.strip():
         return ""
-    label = f"Metal source, {len(lines):,} line{'' if len(lines) == 1 else 's'}"
+    label = f"Metal source, {quantity(len(lines), 'line')}"
     code = highlight("\n".join(lines[:_LINES]))
-    rest = f"<div>… and {len(lines) - _LINES:,} more lines</div>" if len(lines) > _LINES else ""
+    rest = f"<div>… and {quantity(len(lines) - _LINES, 'more line')}</div>" if len(lines) > _LINES else ""
     return f'<details><summary>{label}</summary><pre class="metalnb-code">{code}</pre>{rest}</details>'

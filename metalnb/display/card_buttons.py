@@ -11,20 +11,20 @@ from html import escape
 
 from .frame import mix
 
-__all__ = ["ACTS", "BUTTONS", "buttons", "step_button"]
+__all__ = ["ACTIONS", "BUTTONS_CSS", "buttons", "step_button"]
 
 # A button's label, the cell that it inserts below, and its description. ``{call}`` is the kernel's call, ``{given}``
 # the same as the arguments of a function that takes a kernel.
-ACTS = (
-    ("Time", "%metal_time {call}", "take the call's time"),
+ACTIONS = (
+    ("Time", "%metal_time {call}", "time the call"),
     ("Profile", "%metal_profile {call}", "count what each line would cost a GPU"),
     ("Step", "import metalnb as mnb\nmnb.trace({given})", "step through a threadgroup, statement by statement"),
-    ("Check", "import metalnb as mnb\nmnb.validate({given})", "run it watched: accesses, races, values"),
+    ("Check", "import metalnb as mnb\nmnb.validate({given})", "run it with each access checked: bounds, races, values"),
     ("Tune", "import metalnb as mnb\nmnb.tune({given})", "try threadgroups"),
     ("Copy call", "", "copy the call"),
 )
 
-BUTTONS = (
+BUTTONS_CSS = (
     ".metalnb .metalnb-acts{display:none}"
     ".metalnb-here .metalnb .metalnb-acts{display:flex;flex-wrap:wrap;gap:6px;padding:2px 12px 9px}"
     f".metalnb .metalnb-acts button{{font:inherit;color:inherit;background:{mix(6)};border:1px solid {mix(22)};"
@@ -44,7 +44,7 @@ def buttons(name: str, call: str) -> str:
     call : str
         A call to start from, if the notebook has none yet.
     """
-    return _row(name, call, ACTS)
+    return _row(name, call, ACTIONS)
 
 
 def step_button(name: str, element: str) -> str:

@@ -11,8 +11,8 @@ __all__ = ["memory_table"]
 def memory_table(engine: str, used: int, cached: int, peak: int) -> Table:
     """Return the table of `MemoryInfo`; sizes in bytes."""
     rows = (
-        ("used", nbytes(used), "in blocks of arrays that are alive"),
-        ("cached", nbytes(cached), "free, kept for later arrays; mnb.clear_cache() returns it"),
-        ("peak", nbytes(peak), "the most in use at once"),
+        ("used", nbytes(used), "in blocks of live arrays"),
+        ("cached", nbytes(cached), "free, kept for later arrays; mnb.clear_cache() returns it to the system"),
+        ("peak", nbytes(peak), "the peak"),
     )
     return Table(("", "size", ""), rows, f"memory of arrays on engine {engine}", code=frozenset({0}))

@@ -21,7 +21,7 @@ _LEFT = 'style="text-align:left"'
 # wrap after an underscore or a dot, before a capital, and at a bracket.
 _SHORT_CELL = 20
 _WORD = re.compile(r"\S{16,}")
-_PLACE = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\()(?=\")|(?<=\w)(?=\(\d)")
+_BREAK = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\()(?=\")|(?<=\w)(?=\(\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozens
 
 def wrapping(text: str) -> str:
     """Return a text as HTML that may wrap within a long word."""
-    marked = _WORD.sub(lambda word: _PLACE.sub("\0", word[0]), text.replace("\0", " "))
+    marked = _WORD.sub(lambda word: _BREAK.sub("\0", word[0]), text.replace("\0", " "))
     return escape(marked).replace("\0", "<wbr/>")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ArgumentError
 
-__all__ = ["COLORS", "INCHES", "INK", "Picture", "cells", "check_places", "color", "png", "sheet"]
+__all__ = ["COLORS", "INCHES", "INK", "Picture", "cells", "check_positions", "color", "png", "sheet"]
 
 INK = "#808488"  # a gray between the text colors of a light and a dark page
 COLORS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
@@ -41,12 +41,12 @@ class Picture:
         return {"text/plain": self.text, "image/png": self.png}
 
 
-def check_places(caller: str, size: int, places: Sequence[int]) -> None:
-    """Reject, for the function `caller`, an array that is too long to draw, and places outside it."""
+def check_positions(caller: str, size: int, positions: Sequence[int]) -> None:
+    """Reject, for the function `caller`, an array that is too long to draw, and positions outside it."""
     if not 1 <= size <= _MAX_CELLS:
         message = f"{caller}: draws 1 to {_MAX_CELLS} elements; got {size}. Draw fewer: the pattern is the same."
         raise ArgumentError(message)
-    if wrong := [place for place in places if not 0 <= place < size]:
+    if wrong := [position for position in positions if not 0 <= position < size]:
         raise ArgumentError(f"{caller}: element {wrong[0]} is outside the array of {size}.")
 
 

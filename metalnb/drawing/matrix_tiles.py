@@ -53,7 +53,7 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
         )
     ends = (top + rows, left_column + columns, first + depth)
     if min(tile) < 1 or min(top, left_column, first) < 0 or max(ends) > size:
-        raise ArgumentError(f"tiles: tile {tile} at {at}, step {step}, is outside matrices of {size} rows and columns.")
+        raise ArgumentError(f"tiles: tile {tile} at {at}, step {step}, is outside matrices of {size} × {size}.")
     figure, axes = _sheet(size)
     shift = size + _GAP
     for name, x, y in (("A", 0, shift), ("B", shift, 0), ("C", shift, shift)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import ArgumentError
-from .canvas import Picture, cells, check_places, color, png, sheet
+from .canvas import Picture, cells, check_positions, color, png, sheet
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,7 +43,7 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     table = np.asarray(owners)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "iu":
         raise ArgumentError(f"plane: owners are whole numbers of shape (R, C); got {table.dtype}, shape {table.shape}.")
-    check_places("plane", table.shape[1], [])
+    check_positions("plane", table.shape[1], [])
     labels = np.where(table < 0, "", table.astype(str)).astype(object)
     colors = np.array([[color(owner) if owner >= 0 else "" for owner in row] for row in table.tolist()], object)
     names = [f"row {r}" for r in range(len(table))]

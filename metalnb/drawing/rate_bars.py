@@ -50,9 +50,9 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     highlighted = max(rates, key=rates.__getitem__) if best else list(rates)[-1]
     figure = Figure(figsize=(8.2, 0.5 + INCHES * len(rates)), layout="constrained")
     axes = figure.subplots()
-    for place, (name, value) in enumerate(rates.items()):
-        axes.barh(place, value - left_end, left=left_end, height=0.62, color=COLORS[3 if name == highlighted else 4])
-        axes.text(right_end, place, labels[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
+    for row, (name, value) in enumerate(rates.items()):
+        axes.barh(row, value - left_end, left=left_end, height=0.62, color=COLORS[3 if name == highlighted else 4])
+        axes.text(right_end, row, labels[name].removesuffix(" of the limit"), color=INK, va="center", fontsize=9)
     axes.axvline(limit, color=INK, linestyle="--", linewidth=1)
     axes.set(xscale="log", xlim=(left_end, right_end * 6), ylim=(len(rates) - 0.4, -0.6), yticks=range(len(rates)))
     axes.set_yticklabels(list(rates), color=INK, fontsize=9)
@@ -60,7 +60,7 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     axes.xaxis.label.set(color=INK, fontsize=9)
     exponents = range(floor(log10(left_end)) + 1, ceil(log10(right_end)))  # none beyond the figures
     axes.set_xticks([10.0**e for e in exponents])
-    axes.xaxis.set_major_formatter(lambda value, _place: rate(value, unit))
+    axes.xaxis.set_major_formatter(lambda value, _position: rate(value, unit))
     axes.tick_params(which="both", colors=INK, length=0, labelsize=9)
     axes.grid(axis="x", which="major", color=INK, alpha=0.25)
     axes.set_axisbelow(True)

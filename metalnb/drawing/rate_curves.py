@@ -61,28 +61,28 @@ def curves(
     copy: 2.00 µs at 1, 3.00 µs at 1,024
     a launch: 2.00 µs
     """
-    roofs, mark_places = dict(limits or {}), dict(marks or {})
+    roofs, mark_positions = dict(limits or {}), dict(marks or {})
     numbers = [v for line in lines.values() for v in chain.from_iterable(line.items())]
     if not numbers or min(numbers) <= 0:
         raise ArgumentError(f"curves: needs points, with numbers above 0; got {dict(lines)}.")
     figure, axes = _sheet(across, unit, sizes=sizes)
-    places = sorted({x for line in lines.values() for x in line})
+    positions = sorted({x for line in lines.values() for x in line})
     for number, (name, line) in enumerate(lines.items()):
         axes.plot(*zip(*sorted(line.items()), strict=True), "o-", color=_SHADES[number % len(_SHADES)], label=name,
                   linewidth=1.8, markersize=4)  # fmt: skip
     for style, (name, roof) in zip(_DASHES * len(roofs), roofs.items(), strict=False):
-        points = roof if isinstance(roof, Mapping) else {places[0]: roof, places[-1]: roof}
+        points = roof if isinstance(roof, Mapping) else {positions[0]: roof, positions[-1]: roof}
         axes.plot(*zip(*sorted(points.items()), strict=True), color=INK, linestyle=style, linewidth=1.2, label=name)
-    for name, place in mark_places.items():
-        axes.axvline(place, color=INK, linestyle=":", linewidth=1, alpha=0.8)
+    for name, position in mark_positions.items():
+        axes.axvline(position, color=INK, linestyle=":", linewidth=1, alpha=0.8)
         transform = axes.get_xaxis_transform()
-        axes.text(place, 1.0, name, color=INK, fontsize=8, ha="center", va="bottom", transform=transform)
-    axes.set_xticks(places[:: -(-len(places) // _LABELS)])
+        axes.text(position, 1.0, name, color=INK, fontsize=8, ha="center", va="bottom", transform=transform)
+    axes.set_xticks(positions[:: -(-len(positions) // _LABELS)])
     axes.yaxis.set_major_locator(_grid([*(y for line in lines.values() for y in line.values())]))
     axes.minorticks_off()
     if len(lines) + len(roofs) > 1:
         figure.legend(loc="outside upper center", ncols=3, frameon=False, labelcolor=INK, fontsize=9)
-    return Picture(png(figure), "\n".join(_describe_curves(lines, roofs, mark_places, unit, sizes=sizes)))
+    return Picture(png(figure), "\n".join(_describe_curves(lines, roofs, mark_positions, unit, sizes=sizes)))
 
 
 _SHADES = (COLORS[4], COLORS[3], COLORS[0], COLORS[2], COLORS[1])
@@ -97,7 +97,7 @@ def _sheet(across: str, unit: str, *, sizes: bool) -> tuple[Any, Any]:
     axes = figure.subplots()
     axes.set(xscale="log", yscale="log")
     axes.set_xlabel(across, color=INK, fontsize=9)
-    axes.xaxis.set_major_formatter(lambda value, _: _place(value, sizes=sizes))
+    axes.xaxis.set_major_formatter(lambda value, _: _position_text(value, sizes=sizes))
     axes.yaxis.set_major_formatter(lambda value, _: _figure(value, unit))
     axes.tick_params(which="both", colors=INK, length=0, labelsize=9)
     axes.grid(axis="y", which="major", color=INK, alpha=0.25)
@@ -118,18 +118,18 @@ def _describe_curves(lines: Any, limits: Any, marks: Any, unit: str, *, sizes: b
     """Describe the picture."""
 
     def series(points: Mapping[float, float]) -> str:
-        return ", ".join(f"{_figure(y, unit)} at {_place(x, sizes=sizes)}" for x, y in sorted(points.items()))
+        return ", ".join(f"{_figure(y, unit)} at {_position_text(x, sizes=sizes)}" for x, y in sorted(points.items()))
 
     curves = {**lines, **limits}
     text = [f"{name}: {series(v) if isinstance(v, Mapping) else _figure(v, unit)}" for name, v in curves.items()]
-    return text + [f"{name}: at {_place(x, sizes=sizes)}" for name, x in marks.items()]
+    return text + [f"{name}: at {_position_text(x, sizes=sizes)}" for name, x in marks.items()]
 
 
 def _figure(value: float, unit: str) -> str:
     return seconds(value) if unit == "s" else rate(value, unit)
 
 
-def _place(value: float, *, sizes: bool) -> str:
+def _position_text(value: float, *, sizes: bool) -> str:
     if sizes:
         power = min(int(math.log2(value)) // 10, len(_UNITS) - 1)
         return f"{value / 1024**power:,.4g} {_UNITS[power]}"

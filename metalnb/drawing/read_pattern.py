@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .canvas import Picture, cells, check_places, color, png, sheet
+from .canvas import Picture, cells, check_positions, color, png, sheet
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["reads"]
 
 
-def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", loop: str = "") -> Picture:
+def reads(elements: ArrayLike, *, size: int | None = None, word: str = "thread", loop: str = "") -> Picture:
     """Draw which element of an array each thread reads in each step: one row per step, one color per thread.
 
     Parameters
     ----------
-    places : array_like of int, shape (T, S)
+    elements : array_like of int, shape (T, S)
         The element that thread t reads in step s.
     size : int, optional
         Elements of the array; by default up to the last one that is read.
@@ -47,13 +47,13 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
     k = 0: lanes 0 to 1 read elements 0 1
     k = 1: lanes 0 to 1 read elements 2 3
     """
-    table = np.asarray(places)
+    table = np.asarray(elements)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "iu":
-        message = f"reads: places are whole numbers of shape (threads, steps); got {table.dtype}, shape {table.shape}."
-        raise ArgumentError(message)
+        message = "reads: elements must be whole numbers of shape (threads, steps)"
+        raise ArgumentError(f"{message}; got {table.dtype}, shape {table.shape}.")
     threads, steps = table.shape
     count = int(table.max()) + 1 if size is None else size
-    check_places("reads", count, table.ravel().tolist())
+    check_positions("reads", count, table.ravel().tolist())
     colors = np.full((steps, count), "", dtype=object)
     labels = np.full((steps, count), "", dtype=object)
     for step, row in enumerate(table.T):
@@ -68,4 +68,4 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
 
 
 def _words(row: Any) -> str:
-    return " ".join(str(int(place)) for place in row)
+    return " ".join(str(int(element)) for element in row)

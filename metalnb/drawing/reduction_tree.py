@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .canvas import INK, Picture, cells, check_places, color, png, sheet
+from .canvas import INK, Picture, cells, check_positions, color, png, sheet
 
 __all__ = ["tree"]
 
@@ -39,7 +39,7 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     round 2: threads 0 work, in 1 of 2 SIMD-groups
     """
     round_pairs = [list(pairs) for pairs in rounds]
-    check_places("tree", size, [place for pairs in round_pairs for pair in pairs for place in pair])
+    check_positions("tree", size, [position for pairs in round_pairs for pair in pairs for position in pair])
     groups = -(-size // simd)
     text, colors = [], np.full((len(round_pairs) + 1, size), "", dtype=object)
     colors[0] = [color(t // simd) for t in range(size)]
@@ -51,8 +51,8 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     figure, axes = sheet(["before", *(f"round {n}" for n in range(1, len(round_pairs) + 1))], size, pitch=1.6)
     for row, pairs in enumerate(round_pairs):
         for target, source in pairs:
-            for place in (target, source):
-                axes.plot((place, target), (1.6 * row + 0.42, 1.6 * (row + 1) - 0.42), color=INK, linewidth=1)
+            for position in (target, source):
+                axes.plot((position, target), (1.6 * row + 0.42, 1.6 * (row + 1) - 0.42), color=INK, linewidth=1)
     labels = np.where(colors != "", np.arange(size).astype(str), "")
     cells(axes, colors, labels, pitch=1.6)
     return Picture(png(figure), "\n".join(text))

@@ -14,7 +14,7 @@ elementwise/ shapes/ creation/ indexing/ reductions/ statistics/ sorting/ linear
 fusion/
     Functions of arrays fused into one kernel.
 
-op.py docstrings.py table.py namespace.py
+op.py docstrings.py op_table.py namespace.py
     The definition of an op, its docstring, the table of ops by name, and the names at the top of `metalnb`.
 array_methods.py numpy_functions.py numpy_ufuncs.py numpy_ops.py
     The functions that arrays call: operators and methods, NumPy's functions.

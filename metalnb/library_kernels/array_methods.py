@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import numpy_functions, numpy_ufuncs, table
+from . import numpy_functions, numpy_ufuncs, op_table
 from .indexing import array_indexing
 
 __all__ = ["find"]
@@ -28,4 +28,4 @@ def find(name: str) -> Callable[..., Any]:
     ------
     KeyError
     """
-    return _FUNCTIONS.get(name) or table.op(name)
+    return _FUNCTIONS.get(name) or op_table.op(name)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import engine as engines
 from ..arrays.dtype_info import isdtype
 from ..arrays.promotion import DTYPES, bfloat16
-from . import table
+from . import op_table
 from .planning.elementwise_plan import RANK
 
 __all__ = ["Namespace", "find", "hint", "names"]
@@ -76,7 +76,7 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def _public_values() -> Mapping[str, Any]:
-    ops = table.ops().values()
+    ops = op_table.ops().values()
     values: dict[str, Any] = {**_CONSTANTS, "__array_namespace_info__": Namespace}
     values |= {name: np.dtype(name) for name in DTYPES if name != "bfloat16"}
     values |= {alias: op for op in ops for alias in op.row.aliases}

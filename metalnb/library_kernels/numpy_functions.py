@@ -18,7 +18,7 @@ from .. import linalg
 from ..arrays.array import Array
 from ..arrays.convert import asarray
 from ..arrays.promotion import DTYPES
-from . import table
+from . import op_table
 from .indexing import array_indexing
 from .numpy_ops import can_cast, device_among, find_op, ops_by_function, unsupported_error, write_out
 from .op import Op
@@ -105,7 +105,7 @@ def _broadcast(arrays: tuple[Any, ...]) -> list[Any]:
         fits = part.dtype.name in DTYPES or (part.dtype.kind in "biuf" and not isinstance(value, np.ndarray))
         parts.append(asarray(value, device=device) if fits else part)
     shape = np.broadcast_shapes(*(part.shape for part in parts))
-    return [table.op("broadcast_to")(p, shape) if isinstance(p, Array) else np.broadcast_to(p, shape) for p in parts]
+    return [op_table.op("broadcast_to")(p, shape) if isinstance(p, Array) else np.broadcast_to(p, shape) for p in parts]
 
 
 def _call_plain_method(
@@ -195,7 +195,7 @@ def _at_least(rank: int, arrays: tuple[Any, ...]) -> Any:
 
 
 def _concatenate(arrays: list[Array], axis: int) -> Any:
-    return table.op("concat")(arrays, axis=min(axis, arrays[0].ndim - 1))
+    return op_table.op("concat")(arrays, axis=min(axis, arrays[0].ndim - 1))
 
 
 def _as_numpy(value: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays.array import Array
 from ..arrays.promotion import promote_weak
-from . import table
+from . import op_table
 from .indexing import array_indexing
 from .op import Op
 
@@ -21,7 +21,7 @@ __all__ = ["can_cast", "device_among", "find_op", "ops_by_function", "unsupporte
 def ops_by_function() -> Mapping[Any, Op]:
     """Map NumPy's functions to the ops that implement them; if there are two, to the one with the same name."""
     ops_by_function: dict[Any, Op] = {}
-    for op in table.ops().values():
+    for op in op_table.ops().values():
         for candidate in (op.row.reference, *op.row.numpy):
             if not (getattr(candidate, "__module__", "") or "").startswith("numpy") and not isinstance(
                 candidate, np.ufunc
@@ -41,7 +41,7 @@ def find_op(label: str, name: str) -> Op:
         If there is none.
     """
     try:
-        return table.op(name)
+        return op_table.op(name)
     except KeyError:
         raise unsupported_error(label) from None
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays.array import Array
 from ..arrays.convert import asarray
 from ..arrays.promotion import as_dtype
-from . import table
+from . import op_table
 from .numpy_ops import can_cast, device_among, find_op, ops_by_function, unsupported_error, write_out
 from .op import Op
 
@@ -73,7 +73,7 @@ def _where(
     otherwise = 0 if out is None else out if isinstance(out, Array) else asarray(out, device=result.device)
     if result.dtype == np.bool_ and out is None:
         otherwise = False
-    return write_out(label, table.op("where")(mask, result, otherwise), out)
+    return write_out(label, op_table.op("where")(mask, result, otherwise), out)
 
 
 def _call_op(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays.array import Array
 from ..arrays.convert import asarray, check_engine
 from ..arrays.promotion import floating_dtype, promote
-from ..library_kernels.elementwise.by_name import BY_NAME
+from ..library_kernels.elementwise.elementwise_by_name import BY_NAME
 from ..library_kernels.launching.copying import as_array, contiguous_copy, convert
 from ..library_kernels.linear_algebra.matrix_products import matmul
 from ..library_kernels.norms import vector_norms
@@ -105,7 +105,7 @@ def norm(x: Array, ord: float | Literal["fro", "nuc"] | None = None, axis: Any =
         row: Array = vector_norms.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
         return row
     if len(axes) != 2:
-        raise ValueError(f"linalg.norm: with an ord, it is over one axis or two; got {len(axes)}.")
+        raise ValueError(f"linalg.norm: ord= requires one or two axes; got {len(axes)}.")
     norms = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
     return norms.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape))) if keepdims else norms
 

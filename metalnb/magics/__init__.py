@@ -1,10 +1,11 @@
 """The notebook's magics: ``%%metal`` and ``%metal`` (imported as ``metalnb.magics``).
 
 Input: a line, a cell's source and the user's namespace. Output: the result of the public function that a magic calls,
-and a cell's kernels in the namespace. ``cell`` and ``line`` are the two magics, ``timing_magics`` those that measure;
-``option_values`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks``
-checks calls before they are made, ``card_answers`` answers the cards' buttons, ``completer`` and ``inspection`` answer
-Tab and Shift-Tab, and ``hooks`` installs them. A magic computes nothing. IPython is imported only when the
+and a cell's kernels in the namespace. ``cell_magic`` and ``line_magic`` are the two magics,
+``timing_magics`` those that measure; ``option_values`` turns a line's words into values, ``line_calls`` parses its
+calls, ``session`` keeps what a notebook has compiled, ``call_checks`` checks calls before they are made,
+``card_answers`` answers the cards' buttons, ``completer`` and ``inspection`` answer Tab and Shift-Tab, and
+``ipython_hooks`` installs them. A magic computes nothing. IPython is imported only when the
 extension is loaded.
 """
 
@@ -22,9 +23,9 @@ _NAMES = ("metal", "metal_time", "metal_compare", "metal_profile")
 
 def load_ipython_extension(shell: Any) -> None:
     """Load ``%%metal``, ``%metal``, the measuring magics, and completion and inspection of MSL into IPython."""
-    from .cell import CellMagics
-    from .hooks import install
-    from .line import LineMagics
+    from .cell_magic import CellMagics
+    from .ipython_hooks import install
+    from .line_magic import LineMagics
     from .session import Session
     from .timing_magics import TimingMagics
 
@@ -35,7 +36,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     """Remove all of these; kernels that cells have bound remain."""
-    from .hooks import remove
+    from .ipython_hooks import remove
 
     remove(shell)
     for kind in ("cell", "line"):

@@ -10,6 +10,7 @@ from IPython.display import display
 
 from ..call.kernel import Kernel
 from ..errors import EngineUnavailable, KernelFault
+from ..plurals import quantity
 from ..program import Program
 from ..validation import Validation, sentence, validate
 from .session import Session
@@ -76,7 +77,7 @@ def _call_checker(session: Session, expected: Any) -> Callable[..., None]:
 def _show(report: Validation) -> None:
     if report.ok and not report.findings and not report.left_out:
         outputs = f", {', '.join(report.compared)} as expected" if report.compared else ""
-        basis = f"by {report.by}" if report.by else f"in {report.accesses:,} accesses"
+        basis = f"by {report.by}" if report.by else f"in {quantity(report.accesses, 'access', 'accesses')}"
         print(f"note: {report.kernel}: no fault {basis}{outputs}")  # noqa: T201
         return
     display(report)  # type: ignore[no-untyped-call]

@@ -16,8 +16,8 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 from ..engine import REGISTRY
 from ..msl.editor.complete import complete
 from ..msl.text.scanned_cell import MAIN
-from .cell import CellMagics
-from .line import COMMANDS
+from .cell_magic import CellMagics
+from .line_magic import COMMANDS
 from .option_values import unquote
 from .session import Session
 

@@ -54,7 +54,7 @@ def _mistakes(session: Session, code: str) -> dict[str, Any]:
     if metal is not None and metal.body.strip():
         text = move_below(metal.body, code[: -metal.offset].count("\n"))
         with contextlib.suppress(Exception):  # no traceback while someone is typing
-            marks = [_mark(each) for each in findings(text, session.headers, metal.name)]
+            marks = [_mark(finding) for finding in findings(text, session.headers, metal.name)]
     return {"status": "ok", "found": True, "data": {MISTAKES: marks}, "metadata": {}}
 
 

@@ -12,11 +12,12 @@ from typing import Any, Self
 
 from ..call.kernel import Kernel
 from ..display import Source
+from ..plurals import quantity
 from ..program import Program, compile
 
 __all__ = ["Header", "Session"]
 
-_PLACE = "_metalnb_session"  # the attribute of a shell that holds its session
+_ATTRIBUTE = "_metalnb_session"  # the attribute of a shell that holds its session
 _PROBE = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\nkernel void metalnb_header_probe() {{}}\n'
 
 
@@ -28,8 +29,8 @@ class Header:
     text: Source
 
     def __repr__(self) -> str:
-        lines = len(self.text.strip().splitlines())
-        return f'header "{self.name}", {lines} line{"" if lines == 1 else "s"}: #include "{self.name}" in a later cell'
+        lines = quantity(len(self.text.strip().splitlines()), "line")
+        return f'header "{self.name}", {lines}: #include "{self.name}" in a later cell'
 
 
 class Session:
@@ -66,10 +67,10 @@ class Session:
     @classmethod
     def of(cls, shell: Any) -> Self:
         """Return a shell's session, the same one if the extension is loaded again."""
-        session = getattr(shell, _PLACE, None)
+        session = getattr(shell, _ATTRIBUTE, None)
         if not isinstance(session, cls):
             session = cls(shell)
-            setattr(shell, _PLACE, session)
+            setattr(shell, _ATTRIBUTE, session)
         return session
 
     def keep_header(self, name: str, text: str, **options: Any) -> Header:

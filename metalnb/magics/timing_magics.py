@@ -16,7 +16,7 @@ from ..profiling.profile_record import Profile
 from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
 from ..timing.records import Timing
-from .calls import Call, evaluate_call, parse_call, split
+from .line_calls import Call, evaluate_call, parse_call, split
 from .option_values import unquote
 from .session import Session
 
@@ -49,7 +49,7 @@ class TimingMagics(Magics):
             %metal_time x @ y + 1
 
         saxpy@1 is the first kernel that a cell has bound to that name, saxpy@2 the next. The arguments, and everything
-        in which the function is looked up, are evaluated once: of f(x).g() only g is timed. A kernel's bytes and
+        in which the function is looked up, are evaluated once: for f(x).g() only g is timed. A kernel's bytes and
         operations are counted in a run before, unless --bytes or --flops states them. %%metal_time times the cell's
         statements by the wall clock, running them many times.
         """

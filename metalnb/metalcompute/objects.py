@@ -31,7 +31,7 @@ def get_devices(*_: Any) -> tuple[metalcompute_device, ...]:
     return (metalcompute_device(engine().caps.device, memory, 0, hasUnifiedMemory=True),)
 
 
-def device_engine(args: tuple[Any, ...], what: str) -> Any:
+def device_engine(args: tuple[Any, ...], label: str) -> Any:
     """Return the engine for a device index: there is only device 0, which a negative index means too.
 
     Raises
@@ -44,7 +44,7 @@ def device_engine(args: tuple[Any, ...], what: str) -> Any:
     try:
         index = _index(*args)
     except TypeError as reason:
-        raise SystemError(f"{what} returned a result with an exception set") from reason
+        raise SystemError(f"{label} returned a result with an exception set") from reason
     if index >= 1:
         raise error_of(Code.CANNOT_CREATE_DEVICE)
     return engine()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 from html import escape
 
+from metalnb.plurals import quantity
+
 from .cost_records import LANES, LINE, AccessCost
 
 __all__ = ["access_caption", "draw_access"]
@@ -27,9 +29,9 @@ def access_caption(access: AccessCost, banks: int) -> str:
     if stride is None:
         apart = _describe_ranges(access) if len(active) > 1 else ""
     else:
-        apart = "all at one address" if not stride else f"{abs(stride):,} bytes apart"
+        apart = "all at one address" if not stride else f"{quantity(abs(stride), 'byte')} apart"
     verb = {"read": "read", "write": "write", "atomic": "update"}[access.kind]
-    text = f"{first}{some} of threadgroup {access.group:,} {verb} {access.size} byte{'s' * (access.size > 1)} each"
+    text = f"{first}{some} of threadgroup {access.group:,} {verb} {quantity(access.size, 'byte')} each"
     rows = f"a row is one word in each of {banks} banks" if access.space == "threadgroup" else (
         "a row is a line of 128 bytes, in four sectors of 32"
     )  # fmt: skip
@@ -38,9 +40,9 @@ def access_caption(access: AccessCost, banks: int) -> str:
 
 def _describe_ranges(access: AccessCost) -> str:
     """Describe the separate memory ranges that the lanes access."""
-    places = sorted({at for at in access.sample if at is not None})
-    count = 1 + sum(b > a + access.size for a, b in itertools.pairwise(places))
-    return f"in {count} stretches" if 1 < count < len(places) else "at scattered addresses"
+    addresses = sorted({at for at in access.sample if at is not None})
+    count = 1 + sum(b > a + access.size for a, b in itertools.pairwise(addresses))
+    return f"in {count} stretches" if 1 < count < len(addresses) else "at scattered addresses"
 
 
 def draw_access(access: AccessCost, banks: int = 32) -> str:
@@ -66,7 +68,7 @@ def draw_access(access: AccessCost, banks: int = 32) -> str:
     if access.space == "threadgroup":
         parts += _draw_bank_counts(cells, columns, _TOP + cell_height * len(shown))
     if len(rows) > len(shown):
-        parts.append(_text(_LEFT, height - 4, f"and {len(rows) - len(shown):,} rows more", "start"))
+        parts.append(_text(_LEFT, height - 4, f"and {quantity(len(rows) - len(shown), 'more row')}", "start"))
     label = escape(access_caption(access, banks))
     return (
         f'<svg class="mp-picture" viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{label}">'
@@ -76,12 +78,12 @@ def draw_access(access: AccessCost, banks: int = 32) -> str:
 
 def _lanes_by_word(access: AccessCost, row_bytes: int) -> dict[tuple[int, int], list[int]]:
     """Return the lanes that access each word, by row and column."""
-    found: dict[tuple[int, int], list[int]] = {}
+    lanes_by_word: dict[tuple[int, int], list[int]] = {}
     for lane, at in enumerate(access.sample):
         if at is not None:
             for word in range(at // _WORD, (at + access.size - 1) // _WORD + 1):
-                found.setdefault((word * _WORD // row_bytes, word % (row_bytes // _WORD)), []).append(lane)
-    return found
+                lanes_by_word.setdefault((word * _WORD // row_bytes, word % (row_bytes // _WORD)), []).append(lane)
+    return lanes_by_word
 
 
 def _color(lane: int) -> str:
@@ -118,8 +120,8 @@ def _draw_frame(rows: int, columns: int, cell_height: int, *, sectors: bool) -> 
         f'stroke-opacity="{".55" if sectors else ".1"}"/>'
         for i in range(0, columns + 1, step)
     ]
-    what = [f"sector {i}" for i in range(columns // 8)] if sectors else []
-    parts += [_text(_LEFT + (8 * i + 4) * _CELL, _TOP - 6, name, "middle") for i, name in enumerate(what)]
+    sector_names = [f"sector {i}" for i in range(columns // 8)] if sectors else []
+    parts += [_text(_LEFT + (8 * i + 4) * _CELL, _TOP - 6, name, "middle") for i, name in enumerate(sector_names)]
     if not sectors:
         parts += [_text(_LEFT + (i + 0.5) * _CELL, _TOP - 6, str(i), "middle") for i in range(0, columns, 4)]
         parts.append(_text(_LEFT - 6, _TOP - 6, "bank", "end"))
@@ -141,11 +143,11 @@ def _draw_cell(column: int, y: float, height: int, lanes: list[int]) -> str:
 def _draw_bank_counts(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:
     """Label each bank with the number of words that it must deliver."""
     counts = [sum(column == c for _, column in cells) for c in range(columns)]
-    most = max(counts)
+    largest = max(counts)
     parts = [_text(_LEFT - 6, y + 16, "words", "end")]
     for column, count in enumerate(counts):
         if count:
-            weight = ' font-weight="700"' if count == most > 1 else ""
+            weight = ' font-weight="700"' if count == largest > 1 else ""
             x = _LEFT + (column + 0.5) * _CELL
             parts.append(f'<text x="{x}" y="{y + 16}" text-anchor="middle" fill="currentColor"{weight}>{count}</text>')
     return parts

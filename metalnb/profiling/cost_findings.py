@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from metalnb.plurals import quantity
 from metalnb.timing.units import percent
 
 from .cost_records import LANES, LINE, SECTOR, AccessCost, LineCost
@@ -97,9 +98,9 @@ def _narrow_finding(access: AccessCost) -> ProfileFinding:
     lanes = _format_mean(access.lanes, access.runs)
     moved = round(access.used / access.runs)
     kind = "char4" if access.size == 1 else "a vector of two or four"
-    per_lane = f"{access.size} byte{'s' * (access.size > 1)} each"
+    per_lane = f"{quantity(access.size, 'byte')} each"
     text = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {per_lane} of {access.name}, {moved} bytes "
-    text += f"in all, {access.runs:,} times; a SIMD-group can request {LANES * 16} at once. "
+    text += f"in all, {quantity(access.runs, 'time')}; a SIMD-group can request {LANES * 16} at once. "
     cost = access.runs * (1 - moved / LINE)
     return ProfileFinding(access.line, "narrow", text + f"Let each lane take {kind} at a time.", max(0.0, cost), access)
 
@@ -107,29 +108,29 @@ def _narrow_finding(access: AccessCost) -> ProfileFinding:
 def _conflicts_finding(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, passes, least = (_format_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
     text = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
-    text += f"({access.name}) where {least} would do: {access.conflicts:,} extra passes"
+    text += f"({access.name}) where {least} would do: {quantity(access.conflicts, 'extra pass', 'extra passes')}"
     apart, padding = access.apart, padding_for(access, profile)
     if apart is not None:
         most = "" if access.stride == apart else "most "
-        far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
+        far = quantity(abs(apart), "byte") if apart % 4 else quantity(abs(apart) // 4, "word")
         text += f"; {most}neighbors are {far} apart, and there are {profile.banks} banks"
         cure = "Padding does not help: let adjacent lanes take adjacent words"
     else:
         text += "; the lanes' addresses are scattered"
         cure = "Padding does not help: sort the lookups, or give each group of lanes its own copy"
     if padding:
-        longer = f"{padding} elements" if padding > 1 else "one element"
-        cure = f"Make the array's rows {longer} longer, so that the elements of a column are in different banks"
+        longer = f"{quantity(padding, 'element')} longer"
+        cure = f"Make the array's rows {longer}, so that the elements of a column are in different banks"
     return ProfileFinding(access.line, "conflicts", f"{text}. {cure}.", float(access.conflicts), access)
 
 
 def _atomics_finding(access: AccessCost) -> ProfileFinding:
     lanes, contended = (_format_mean(n, access.runs) for n in (access.lanes, access.contended))
     text = f"line {access.line}: of {lanes} lanes that update {access.name}, {contended} "
-    text += f"share an address with an earlier lane, up to {access.repeated} lanes at one: such updates run one "
-    text += "after another. "
+    text += f"share an address with an earlier lane, up to {quantity(access.repeated, 'lane')} at one: "
+    text += "such updates run one after another. "
     space = "device" if access.space == "device" else "threadgroup"
-    cure = "Add up in the SIMD-group first (simd_sum)"
+    cure = "Add up within the SIMD-group first (simd_sum)"
     if space == "device":
         cure += ", or in threadgroup memory, and update device memory once"
     return ProfileFinding(access.line, "atomics", f"{text}{cure}.", float(access.contended), access)
@@ -153,7 +154,7 @@ def _divergence_findings(profile: Profile) -> Iterator[ProfileFinding]:
             text = f"line {at}: lanes diverge at {branch.divergent:,} of {branch.branches:,} branches; {active_lanes}. "
             text += "Let adjacent threads continue, so that whole SIMD-groups take one side."
         elif threads % LANES:
-            text = f"{active_lanes}: a threadgroup of {threads} threads is not a multiple of {LANES}. Make it one."
+            text = f"{active_lanes}: the threadgroup has {quantity(threads, 'thread')}. Make it a multiple of {LANES}."
         else:
             text = f"{active_lanes}: whole SIMD-groups have too few threads. Give each thread less, "
             text += "or make the grid a multiple."
@@ -165,7 +166,7 @@ def _waiting_findings(profile: Profile) -> Iterator[ProfileFinding]:
     for barrier in profile.barriers:
         if barrier.waited > _LONG_WAIT:
             text = f"line {barrier.line}: SIMD-groups spend {percent(barrier.waited)} of the time since the previous "
-            text += f"barrier waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
+            text += f"barrier waiting here, {quantity(barrier.rounds, 'time')}, most for SIMD-group {barrier.slowest}. "
             text += "Spread the work before it over all SIMD-groups."
             yield ProfileFinding(barrier.line, "waiting", text, barrier.waited * total / len(profile.barriers))
 
@@ -178,13 +179,13 @@ def _reread_findings(profile: Profile) -> Iterator[ProfileFinding]:
         scattered = any(a.sectors > _MAX_SPREAD * a.least_sectors for a in reads)
         if not reads or buffer.read <= _CACHE_BYTES or traveled < _MANY_READS * buffer.read or scattered:
             continue
-        most = max(reads, key=lambda a: a.traveled)
+        costliest = max(reads, key=lambda a: a.traveled)
         times = traveled / buffer.read
-        text = f"line {most.line}: each byte of {buffer.name} is read {_format_number(times)} times by SIMD-groups: "
+        text = f"line {costliest.line}: SIMD-groups read each byte of {buffer.name} {_format_number(times)} times: "
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
         text += f"{traveled:,} bytes for {buffer.read:,}. {cure}."
-        yield ProfileFinding(most.line, "reread", text, (traveled - buffer.read) / SECTOR / 2, most)
+        yield ProfileFinding(costliest.line, "reread", text, (traveled - buffer.read) / SECTOR / 2, costliest)
 
 
 def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
@@ -194,13 +195,13 @@ def _idle_findings(profile: Profile) -> Iterator[ProfileFinding]:
     device = max(idle, key=lambda d: d.processors.value, default=None)
     if device is None or max((b.seconds for b in time_bounds(profile, device)), default=0.0) < _LAUNCH:
         return
-    most = max(profile.lines, key=lambda line: line.cycles)
+    costliest = max(profile.lines, key=lambda line: line.cycles)
     processors = int(device.processors.value)
-    text = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
+    text = f"line {costliest.line}, the costliest: the grid has {quantity(profile.groups, 'threadgroup')}, "
     text += f"so {processors - profile.groups} of the {processors} processors of an {device.name} are idle. "
-    cure = "Let more threads share the work: give a SIMD-group what one thread does now, or make threadgroups smaller."
+    cure = "Let more threads share the work: give a SIMD-group what one thread does now, or use smaller threadgroups."
     total = sum(line.cycles for line in profile.lines)
-    yield ProfileFinding(most.line, "idle", text + cure, total * (1 - profile.groups / processors))
+    yield ProfileFinding(costliest.line, "idle", text + cure, total * (1 - profile.groups / processors))
 
 
 def _private_finding(line: LineCost) -> ProfileFinding:

@@ -94,9 +94,9 @@ class AccessCost:
     @property
     def apart(self) -> int | None:
         """Bytes from each active lane of the sample to the next, if at least half of these distances are equal."""
-        places = [at for at in self.sample if at is not None]
-        commonest = Counter(b - a for a, b in itertools.pairwise(places)).most_common(1)
-        return commonest[0][0] if commonest and 2 * commonest[0][1] >= len(places) - 1 else None
+        addresses = [at for at in self.sample if at is not None]
+        commonest = Counter(b - a for a, b in itertools.pairwise(addresses)).most_common(1)
+        return commonest[0][0] if commonest and 2 * commonest[0][1] >= len(addresses) - 1 else None
 
     @property
     def cycles(self) -> float:

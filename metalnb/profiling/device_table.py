@@ -143,7 +143,7 @@ def device_of(name: str) -> DeviceFigures:
     ArgumentError
         If no device has this name; the message lists the known ones.
     """
-    found = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
-    if found is None:
-        raise ArgumentError(f"profile: no figures for the device {name!r}; there are {', '.join(DEVICES)}.")
-    return found
+    device = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
+    if device is None:
+        raise ArgumentError(f"profile: no figures for the device {name!r}. The known devices are {', '.join(DEVICES)}.")
+    return device

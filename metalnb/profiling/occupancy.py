@@ -44,11 +44,11 @@ def occupancy(profile: Profile, device: str | DeviceFigures) -> Occupancy | None
         return None
     x, y, z = profile.threadgroup
     threads = ceil(x * y * z / LANES) * LANES
-    each = ceil(profile.registers / _GRANULE) * _GRANULE * threads
+    registers = ceil(profile.registers / _GRANULE) * _GRANULE * threads
     memory = profile.threadgroup_bytes + int(figures.reserved.value)
     room = {
         "threads": figures.threads.value // threads,
-        "registers": figures.registers.value // each,
+        "registers": figures.registers.value // registers,
         "threadgroup memory": figures.memory.value // max(1, memory),
         "threadgroups": figures.groups.value,
     }

@@ -38,18 +38,18 @@ function metalnbProfileCard(root) {
   }
   const details = (number) => root.querySelector(`details[data-a="${number}"]`);
   root.querySelectorAll(".mp-at").forEach((at) => {
-    const one = details(at.dataset.a);
-    if (!one) return;
+    const picture = details(at.dataset.a);
+    if (!picture) return;
     at.setAttribute("aria-expanded", "false");
-    one.addEventListener("toggle", () => at.setAttribute("aria-expanded", String(one.open)));
-    pressed(at, () => (one.open = !one.open));
+    picture.addEventListener("toggle", () => at.setAttribute("aria-expanded", String(picture.open)));
+    pressed(at, () => (picture.open = !picture.open));
   });
   root.querySelectorAll(".mp-finding a").forEach((link) =>
     pressed(link, () => {
-      const row = rows.find((each) => each.dataset.line === link.dataset.line);
+      const row = rows.find((candidate) => candidate.dataset.line === link.dataset.line);
       if (!row) return;
-      const one = details(link.dataset.a);
-      if (one) one.open = true;
+      const picture = details(link.dataset.a);
+      if (picture) picture.open = true;
       row.scrollIntoView({ block: "nearest" });
     }),
   );

@@ -18,7 +18,7 @@ from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
 from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
-from .whole_vectors import merge_components
+from .vector_accesses import merge_components
 
 __all__ = ["profile", "profile_dispatch"]
 
@@ -104,15 +104,15 @@ def profile_dispatch(
         counts = run_counted(
             unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, report_progress,
         )  # fmt: skip
-    found = _record(dispatch, counts, banks, devices)
-    remember(dispatch, found)
-    return found
+    result = _record(dispatch, counts, banks, devices)
+    remember(dispatch, result)
+    return result
 
 
 def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, ...]) -> Profile:
     unit = dispatch.kernel.unit
     scale = Fraction(counts.groups, counts.sampled)
-    given = sum(a for a in dispatch.arguments if isinstance(a, int))
+    argument_bytes = sum(a for a in dispatch.arguments if isinstance(a, int))
     accesses = [_access(unit, counts, merge_components(unit, counts, count), scale) for count in counts.accesses]
     barriers = [BarrierCost(b.line, round(b.rounds * scale), b.waited, b.slowest) for b in counts.barriers if b.rounds]
     return Profile(
@@ -120,7 +120,7 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, 
         threadgroup=dispatch.threadgroup, groups=counts.groups, sampled=counts.sampled,
         lines=tuple(_lines(counts, accesses, scale)), barriers=tuple(barriers),
         buffers=tuple(_buffers(unit, counts, accesses, scale)), registers=counts.registers,
-        threadgroup_bytes=counts.threadgroup_bytes + given, banks=banks, devices=devices,
+        threadgroup_bytes=counts.threadgroup_bytes + argument_bytes, banks=banks, devices=devices,
     )  # fmt: skip
 
 
@@ -128,18 +128,19 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
     """Yield the lines with any cost, in source order."""
     numbers = sorted({*counts.lines, *(a.line for a in accesses)})
     for number in numbers:
-        found = counts.lines.get(number)
-        own = tuple(sorted((a for a in accesses if a.line == number), key=lambda a: (a.column, a.kind)))
-        if found is None or not (found.operations.total or found.branches or own):
+        line_counts = counts.lines.get(number)
+        line_accesses = tuple(sorted((a for a in accesses if a.line == number), key=lambda a: (a.column, a.kind)))
+        if line_counts is None or not (line_counts.operations.total or line_counts.branches or line_accesses):
             continue
-        o = found.operations
+        o = line_counts.operations
         flops, special, integer, other, simd, private = (
-            round(n * scale) for n in (o.flops, o.special, o.integer, o.other, found.simd, o.private)
+            round(n * scale) for n in (o.flops, o.special, o.integer, o.other, line_counts.simd, o.private)
         )
         yield LineCost(
-            line=number, runs=round(found.runs * scale), lanes=found.active / max(1, found.issued), flops=flops,
-            special=special, integer=integer, other=other, simd=simd, private=private,
-            branches=round(found.branches * scale), divergent=round(found.divergent * scale), accesses=own,
+            line=number, runs=round(line_counts.runs * scale), lanes=line_counts.active / max(1, line_counts.issued),
+            flops=flops, special=special, integer=integer, other=other, simd=simd, private=private,
+            branches=round(line_counts.branches * scale), divergent=round(line_counts.divergent * scale),
+            accesses=line_accesses,
         )  # fmt: skip
 
 
@@ -180,12 +181,12 @@ def _memory(unit: Unit, counts: Counts, count: AccessCount) -> tuple[str, str, i
 def _buffers(unit: Unit, counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Iterator[BufferUse]:
     for number, marks in counts.marks.items():
         param = unit.signature.params[number]
-        own = [a for a in accesses if a.name == param.name and a.space == param.space]
-        if not own:
+        buffer_accesses = [a for a in accesses if a.name == param.name and a.space == param.space]
+        if not buffer_accesses:
             continue
-        whole = -(-marks.nbytes // SECTOR) * SECTOR
-        read, written = (min(whole, round(marks.sectors(bit) * SECTOR * scale)) for bit in (READ, WRITE))
+        sector_bytes = -(-marks.nbytes // SECTOR) * SECTOR
+        read, written = (min(sector_bytes, round(marks.sectors(bit) * SECTOR * scale)) for bit in (READ, WRITE))
         distinct = min(marks.nbytes, round(marks.distinct * scale))
         yield BufferUse(
-            param.name, param.space, marks.nbytes, distinct, read, written, sum(a.asked for a in own),
+            param.name, param.space, marks.nbytes, distinct, read, written, sum(a.asked for a in buffer_accesses),
         )  # fmt: skip

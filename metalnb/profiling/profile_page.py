@@ -193,8 +193,8 @@ def _highlight(text: str) -> str:
 
 def _name_span(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
     """Return the position of an accessed name in a line: at the access's column, or its first occurrence."""
-    places = [m.span() for m in re.finditer(rf"\b{re.escape(access.name)}\b", text)] if _WORD.match(access.name) else []
-    return min(places, key=lambda place: abs(place[0] + cut - access.column + 1), default=None)
+    spans = [m.span() for m in re.finditer(rf"\b{re.escape(access.name)}\b", text)] if _WORD.match(access.name) else []
+    return min(spans, key=lambda span: abs(span[0] + cut - access.column + 1), default=None)
 
 
 def _is_costly(access: AccessCost) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from metalnb.display import nbytes
+from metalnb.plurals import quantity
 from metalnb.timing.units import percent, threads, times, trim_grid
 
 from .cost_findings import findings
@@ -30,10 +31,10 @@ def profile_text(profile: Profile) -> str:
 def headline(profile: Profile) -> str:
     """Return a sentence about what was counted."""
     grid, group = threads(trim_grid(profile.grid)), threads(trim_grid(profile.threadgroup))
-    whole = profile.sampled == profile.groups
+    is_complete = profile.sampled == profile.groups
     if profile.groups == 1:
         ran = "its one threadgroup counted"
-    elif whole:
+    elif is_complete:
         ran = f"all {profile.groups:,} threadgroups counted"
     else:
         ran = f"{profile.sampled:,} of {profile.groups:,} threadgroups counted, counts scaled to all"
@@ -70,7 +71,8 @@ def _describe_occupancy(profile: Profile) -> Iterator[str]:
     for device in profile.devices:
         full = occupancy(profile, device)
         if full is not None:
-            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} fit a processor of the {device}"
+            verb = "fits" if full.groups == 1 else "fit"
+            fit = f"{quantity(full.groups, 'threadgroup')} {verb} a processor of the {device}"
             doubt = "" if full.public else ", by figures that are not public"
             yield f"{fit}, {percent(full.share)} of its threads (limited by {full.limit}{doubt})"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+from metalnb.plurals import quantity
+
 from .cost_records import LANES, LINE, AccessCost
 from .profile_record import Profile
 
@@ -32,14 +34,14 @@ def describe_spread(access: AccessCost, profile: Profile) -> tuple[str, str]:
         pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
         x, y, _ = profile.threadgroup
         return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _SORT
-    text = f"{'' if access.stride == apart else 'most '}neighbors are {abs(apart):,} bytes apart"
+    text = f"{'' if access.stride == apart else 'most '}neighbors are {quantity(abs(apart), 'byte')} apart"
     if abs(apart) < LINE:
         verb = "write" if access.kind == "write" else "read"
         return text, f"Let each lane {verb} a whole vector, or store each field in its own array"
     steps = access.runs / _simd_groups(profile)
     if access.kind != "read" or _swap_helps(access, profile) or not _walks_own_range(access, profile, steps):
         return text, _SWAP
-    return f"{text}, and each walks its own range of memory, in {steps:,.0f} steps", _ADVANCE_TOGETHER
+    return f"{text}, and each walks its own range of memory, in {quantity(round(steps), 'step')}", _ADVANCE_TOGETHER
 
 
 def _simd_groups(profile: Profile) -> int:
@@ -86,14 +88,14 @@ def _extra_passes(access: AccessCost, row: int, longer: int, banks: int) -> int:
 
     Accesses of 8 bytes are made for half a SIMD-group at a time; those of 16 bytes for a quarter.
     """
-    places = [None if at is None else at // row * longer + at % row for at in access.sample]
+    addresses = [None if at is None else at // row * longer + at % row for at in access.sample]
     at_once = LANES * 4 // max(4, min(access.size, 16))
     extra = 0
     for start in range(0, LANES, at_once):
         words = {
-            word for at in places[start : start + at_once] if at is not None
+            word for at in addresses[start : start + at_once] if at is not None
             for word in range(at // 4, (at + access.size - 1) // 4 + 1)
         }  # fmt: skip
-        most = max(Counter(word % banks for word in words).values(), default=0)
-        extra += max(0, most - 1)
+        passes = max(Counter(word % banks for word in words).values(), default=0)
+        extra += max(0, passes - 1)
     return extra

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
+from metalnb.plurals import quantity
 from metalnb.timing.units import percent, seconds
 
 from .cost_records import LINE
@@ -67,7 +68,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
     fused = sum(line.flops for line in profile.lines) / 2 + sum(line.other for line in profile.lines)
     passes = sum(a.passes for a in profile.accesses)
     lines = sum(a.lines for a in profile.accesses)
-    found = [
+    bounds = [
         ResourceBound(
             "memory", profile.bytes / figures.bandwidth.value, _costliest_line(profile, "traveled"),
             public=figures.bandwidth.public,
@@ -93,7 +94,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
             _costliest_line(profile, "special"), "", base and figures.specials.public,
         ),
     ]  # fmt: skip
-    return tuple(sorted((b for b in found if b.seconds), key=lambda b: -b.seconds))
+    return tuple(sorted((b for b in bounds if b.seconds), key=lambda b: -b.seconds))
 
 
 def describe_estimate(profile: Profile, device: str) -> str:
@@ -124,7 +125,7 @@ def describe_bottleneck(profile: Profile) -> str:
             idle.append(f"the {processors} processors of {_with_article(name)}")
     parts = [", ".join(template.format(" and ".join(names)) for template, names in devices.items()) or "nothing"]
     if idle:
-        groups_text = "one threadgroup is" if profile.groups == 1 else f"{profile.groups} threadgroups are"
+        groups_text = f"{quantity(profile.groups, 'threadgroup')} {'is' if profile.groups == 1 else 'are'}"
         parts.append(f"{groups_text} fewer than {' and '.join(idle)}")
     return "; ".join(parts)
 
@@ -136,8 +137,8 @@ def _describe_use(profile: Profile, bounds: tuple[ResourceBound, ...], device: D
         yield f"memory is busy at most {percent(memory.seconds / bounds[0].seconds)} of the time"
     busy, processors = busy_processors(profile, device), int(device.processors.value)
     if busy < processors:
-        groups_text = "1 threadgroup" if busy == 1 else f"{busy} threadgroups"
-        yield f"{groups_text} for {processors} processors leave{'s' * (busy == 1)} {processors - busy} idle"
+        verb = "leaves" if busy == 1 else "leave"
+        yield f"{quantity(busy, 'threadgroup')} for {processors} processors {verb} {processors - busy} idle"
 
 
 def _costliest_line(profile: Profile, name: str) -> int:
@@ -152,7 +153,8 @@ def _most_scattered(profile: Profile) -> tuple[int, str]:
     if access is None or not access.lines:
         return 0, ""
     lines, least = access.lines / access.runs, ceil(access.used / access.runs / LINE)
-    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _CONFLICTS_SHOWN * least else ""
+    text = f"{quantity(round(lines), 'cache line')} per access"
+    return access.line, text if lines >= _CONFLICTS_SHOWN * least else ""
 
 
 def _most_conflicting(profile: Profile) -> tuple[int, str]:

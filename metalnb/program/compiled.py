@@ -43,7 +43,7 @@ class Program(Mapping[str, Kernel]):
         The function constants it was compiled with.
     math : {"fast", "precise"}
     name : str
-        How diagnostics name the text.
+        The text's name in diagnostics.
     """
 
     def __init__(self, recipe: Recipe, reflection: Reflection, units: dict[str, Unit], engine: engines.Engine) -> None:

@@ -17,7 +17,7 @@ _PRINTS = frozenset({_OWN, "os_log_default", "os_log"})
 
 
 def refuse_unseen_prints(units: Mapping[str, Unit], engine: Engine) -> None:
-    """Raise an error if a cell prints, and the engine does not show it.
+    """Raise an error if a cell prints and the engine cannot show the output.
 
     Raises
     ------

@@ -66,9 +66,9 @@ class Recipe:
         self.newest = newest
         return self
 
-    def of_library(self, own: bool = True) -> Recipe:
+    def of_library(self, is_library: bool = True) -> Recipe:
         """Set whether the source is the library's own; return the recipe."""
-        self.own = own
+        self.own = is_library
         return self
 
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:

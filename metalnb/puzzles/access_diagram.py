@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.call.kernel import Kernel
+from metalnb.plurals import quantity
 from metalnb.validation import Event, Validation, watch
 
 from .puzzle import Puzzle
@@ -69,7 +70,7 @@ def _words(puzzle: Puzzle, report: Validation, launch: Any) -> str:
         note = " (beyond the end)" if any(e.beyond for e in report.events if e.thread == thread) else ""
         lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}{note}")
     if len(threads) > 16:
-        lines.append(f"  … and {len(threads) - 16} more threads")
+        lines.append(f"  … and {quantity(len(threads) - 16, 'more thread')}")
     idle = sorted({*range(int(np.prod(launch["grid"])))} - {*threads})
     if idle:
         idle_names = ", ".join(map(str, idle[:16])) + (", …" if len(idle) > 16 else "")

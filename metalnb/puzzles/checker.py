@@ -11,6 +11,7 @@ import numpy as np
 
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import CompileError, EngineUnavailable, MetalnbError
+from metalnb.plurals import quantity
 from metalnb.profiling.profile_call import profile
 from metalnb.validation import Event, Validation, sentence, watch
 
@@ -72,9 +73,9 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
     excess = _check_budgets(puzzle, kernel, random_cases[-1])
     if excess:
         return Verdict(puzzle.name, passed=False, message=f"{_size(random_cases[-1])}: right, but {excess}")
-    message = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
+    message = f"right on {quantity(len(puzzle.sizes), 'size')}, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
     if puzzle.cases:
-        message += f", and {len(puzzle.cases)} awkward case{'s' if len(puzzle.cases) > 1 else ''}"
+        message += f", and {quantity(len(puzzle.cases), 'awkward case')}"
     if puzzle.budgets:
         message += ", and within its budget"
     return Verdict(puzzle.name, passed=True, message=f"{message}.")
@@ -111,7 +112,9 @@ def _check_budgets(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
 
 def _size(case: Case) -> str:
     arrays = {name: a for name, a in case.inputs.items() if isinstance(a, np.ndarray)}
-    sizes = [f"{name} of {_count(a.size) if a.ndim == 1 else f'shape {a.shape}'}" for name, a in arrays.items()]
+    sizes = [
+        f"{name} of {quantity(a.size, 'element') if a.ndim == 1 else f'shape {a.shape}'}" for name, a in arrays.items()
+    ]
     message = f"with {' and '.join(sizes)}" if sizes else "at the first size"
     return f"{message}, {case.description}" if case.description else message
 
@@ -169,17 +172,14 @@ def _between_guards(shape: tuple[int, ...], puzzle: Puzzle) -> tuple[np.ndarray[
 def _out_of_bounds(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) -> str:
     size = arrays[event.buffer].size
     verb = "writes" if event.written else "reads"
-    place = "before the start" if event.index < 0 else "beyond the end"
+    fault = "before the start" if event.index < 0 else "beyond the end"
     if event.index >= _WRAPPED:
-        place = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
+        fault = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
-        f"thread {event.thread} {verb} {event.buffer}[{event.index}], {place}: {event.buffer} has {_count(size)}. "
+        f"thread {event.thread} {verb} {event.buffer}[{event.index}], {fault}: "
+        f"{event.buffer} has {quantity(size, 'element')}. "
         f"{_threads(launch)} Guard the access, or check how the index is computed."
     )
-
-
-def _count(size: int) -> str:
-    return "1 element" if size == 1 else f"{size} elements"
 
 
 def _threads(launch: Mapping[str, Any]) -> str:
@@ -200,7 +200,8 @@ def _run_guarded(
     stray = written_positions[(written_positions < _GUARD) | (written_positions >= _GUARD + count)]
     if stray.size:
         index = int(stray[0]) - _GUARD
-        return out, f"{puzzle.out}[{index}] is written, but {puzzle.out} has {_count(count)}. Guard the write."
+        elements = quantity(count, "element")
+        return out, f"{puzzle.out}[{index}] is written, but {puzzle.out} has {elements}. Guard the write."
     return out, ""
 
 
@@ -210,7 +211,7 @@ def _compare(puzzle: Puzzle, actual: np.ndarray[Any, Any], expected: np.ndarray[
     if len(unwritten) and not puzzle.zeroed:
         examples = ", ".join(_element(puzzle.out, i) for i in unwritten[:_SHOWN])
         rest = f" and {len(unwritten) - _SHOWN} more" if len(unwritten) > _SHOWN else ""
-        message = f"{examples}{rest} never written: {len(unwritten)} of {actual.size} elements."
+        message = f"{examples}{rest} never written: {len(unwritten):,} of {quantity(actual.size, 'element')}."
         return f"{message} Which thread should write them?"
     if actual.dtype.kind == "f":
         close = np.isclose(actual, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
@@ -220,10 +221,10 @@ def _compare(puzzle: Puzzle, actual: np.ndarray[Any, Any], expected: np.ndarray[
     if close.all():
         return race
     first = np.argwhere(~close)[0]
-    place = tuple(int(i) for i in first)
+    index = tuple(int(i) for i in first)
     wrong = int((~close).sum())
-    message = f"{_element(puzzle.out, first)} is {_number(actual[place])}, expected {_number(expected[place])}"
-    message += f" ({wrong} of {actual.size} elements are wrong)."
+    message = f"{_element(puzzle.out, first)} is {_number(actual[index])}, expected {_number(expected[index])}"
+    message += f" ({wrong:,} of {quantity(actual.size, 'element')} {'is' if wrong == 1 else 'are'} wrong)."
     return f"{message}\n{race}" if race else message
 
 

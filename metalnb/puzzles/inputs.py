@@ -120,11 +120,11 @@ _WIDE_ROWS = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in
 SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE_ROWS.astype(np.float32), "n": 100}),)
 
 
-def _rising_except_at(*places: int) -> dict[str, Any]:
+def _rising_except_at(*positions: int) -> dict[str, Any]:
     """Return 64 rising numbers, except at the given positions, where a number is smaller than the one before it."""
     a = np.arange(64)
-    for place in places:
-        a[place:] -= 64
+    for position in positions:
+        a[position:] -= 64
     return {"a": a.astype(np.float32)}
 
 

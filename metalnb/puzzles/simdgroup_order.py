@@ -18,19 +18,19 @@ _LANES = 32
 # The inputs that stay the same when SIMD-groups are reordered; with any other input the twin would be a different
 # kernel.
 _SAME_INPUTS = {"thread_index_in_simdgroup", "threads_per_simdgroup", "threads_per_threadgroup", "threads_per_grid"}
-_PLACE = "thread_position_in_threadgroup"
+_POSITION = "thread_position_in_threadgroup"
 
 
 def reverse_simdgroups(kernel: Kernel, threadgroup: int) -> Kernel | None:
     """Return the twin for one threadgroup with a number of threads; None if there is none."""
     inputs = {i.attribute: i for i in kernel.signature.inputs}
-    if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _SAME_INPUTS != {_PLACE}:
+    if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _SAME_INPUTS != {_POSITION}:
         return None
     source = kernel.program.recipe.source
     match = kernel_head(source, kernel.signature)
-    if match is None or inputs[_PLACE].width > 1:
+    if match is None or inputs[_POSITION].width > 1:
         return None
     _, head = match
-    t = inputs[_PLACE].name
-    place = f" uint {t} = {t}_run % {_LANES} + ({threadgroup // _LANES - 1} - {t}_run / {_LANES}) * {_LANES}; "
-    return twin_of(kernel, EditedText(source, [head.rename(t, f"{t}_run"), head.prepend(place)]).text)
+    t = inputs[_POSITION].name
+    declaration = f" uint {t} = {t}_run % {_LANES} + ({threadgroup // _LANES - 1} - {t}_run / {_LANES}) * {_LANES}; "
+    return twin_of(kernel, EditedText(source, [head.rename(t, f"{t}_run"), head.prepend(declaration)]).text)

@@ -87,7 +87,7 @@ def exponential(scale: float = 1.0, size: Size = None, dtype: DTypeLike | None =
 def gamma(shape: Any, scale: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
     """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
 
-    Made on the host, by NumPy's `Generator`, in float64: the same seed gives the same numbers with the same NumPy.
+    Drawn on the host by NumPy's `Generator`, in float64: a seed yields the same numbers with the same NumPy.
 
     Raises
     ------

@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.arrays.array import Array
 from metalnb.arrays.convert import asarray
 from metalnb.arrays.promotion import as_dtype, is_float
-from metalnb.library_kernels.elementwise.by_name import BY_NAME
+from metalnb.library_kernels.elementwise.elementwise_by_name import BY_NAME
 
 from .keys import CHILD, block
 
@@ -63,7 +63,7 @@ class Distributions:
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
 
-        Made on the host, by NumPy's `Generator`, in float64: the same seed gives the same numbers with the same NumPy.
+        Drawn on the host by NumPy's `Generator`, in float64: a seed yields the same numbers with the same NumPy.
 
         Raises
         ------

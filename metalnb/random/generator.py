@@ -16,8 +16,8 @@ from metalnb.arrays.convert import asarray
 from metalnb.arrays.dtype_info import finfo
 from metalnb.arrays.promotion import DTYPES, as_dtype, is_float, is_integer
 from metalnb.library_kernels.indexing.take_and_put import take
-from metalnb.library_kernels.launching.bits import as_bits, width
 from metalnb.library_kernels.launching.copying import check_writable, copy_into
+from metalnb.library_kernels.launching.element_bits import as_bits, width
 from metalnb.library_kernels.launching.launcher import dispatch
 from metalnb.library_kernels.launching.programs import program
 from metalnb.library_kernels.planning.axes import axis_of, shape_of
@@ -290,11 +290,11 @@ class Generator(Distributions):
         name = "random_integers_64" if bits == 64 else f"random_integers_{bits}"
         self._fill(name, as_bits(out), interval, _WORDS * 32 // word)
 
-    def _fill(self, name: str, out: Array, parameters: Any, each: int) -> None:
+    def _fill(self, name: str, out: Array, parameters: Any, numbers_per_element: int) -> None:
         """Fill an array, with `each` elements from a block; blocks are used in rows of 32."""
         if out.size == 0:
             return
-        rows = -(-out.size // (LANES * each))
+        rows = -(-out.size // (LANES * numbers_per_element))
         number = self._take(rows * LANES)
         stream = {"key": (self.key & 0xFFFFFFFF, self.key >> 32), "block": number, "count": out.size}
         kernel = program("random.metal", out.engine)[name]

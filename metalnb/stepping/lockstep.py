@@ -12,26 +12,26 @@ from typing import NamedTuple
 
 from .source_marks import Site
 
-__all__ = ["LANES", "Place", "StepPlaces", "ThreadStep", "lockstep"]
+__all__ = ["LANES", "Position", "StepPositions", "ThreadStep", "lockstep"]
 
 LANES = 32
-Place = tuple[int, ...]
+Position = tuple[int, ...]
 
 
 class ThreadStep(NamedTuple):
     """A step of a thread: its position, and the barriers before it."""
 
-    place: Place
+    position: Position
     epoch: int
 
 
-class StepPlaces:
+class StepPositions:
     """Tracks the positions of one thread's steps, given each step and scope in order."""
 
     def __init__(self, sites: Sequence[Site]) -> None:
         self._sites = sites
         self._frames: list[_Frame] = [_Frame((), {}, set())]
-        self._last: Place = ()
+        self._last: Position = ()
         self._calls = 0
 
     def enter(self) -> None:
@@ -44,11 +44,11 @@ class StepPlaces:
         if len(self._frames) > 1:
             self._last = self._frames.pop().prefix[:-1]
 
-    def step(self, number: int) -> Place:
+    def step(self, number: int) -> Position:
         """Return the position of a step."""
         site, frame = self._sites[number], self._frames[-1]
         iterations = frame.iterations
-        for loop in [each for each in iterations if each not in site.loops]:
+        for loop in [loop_key for loop_key in iterations if loop_key not in site.loops]:
             del iterations[loop]
             frame.repeating.discard(loop)
         for loop in site.loops:
@@ -67,7 +67,7 @@ class StepPlaces:
 
 
 class _Frame(NamedTuple):
-    prefix: Place
+    prefix: Position
     iterations: dict[int, int]
     repeating: set[int]
 
@@ -81,33 +81,35 @@ def lockstep(threads: Sequence[Sequence[ThreadStep]]) -> list[list[int]]:
         end, waiting = tick, []
         for first in range(0, len(threads), LANES):
             lanes = range(first, min(first + LANES, len(threads)))
-            places = {lane: list(_places_of_epoch(threads[lane], len(ticks[lane]), epoch)) for lane in lanes}
-            steps = {lane: len(ticks[lane]) + len(places[lane]) for lane in lanes}
-            at_barrier = {lane for lane in lanes if places[lane] and steps[lane] < len(threads[lane])}
+            positions = {lane: list(_positions_of_epoch(threads[lane], len(ticks[lane]), epoch)) for lane in lanes}
+            steps = {lane: len(ticks[lane]) + len(positions[lane]) for lane in lanes}
+            at_barrier = {lane for lane in lanes if positions[lane] and steps[lane] < len(threads[lane])}
             waiting += sorted(at_barrier)
-            end = max(end, _run_simdgroup(places, at_barrier, ticks, tick))
+            end = max(end, _run_simdgroup(positions, at_barrier, ticks, tick))
         for lane in waiting:
             ticks[lane].append(end)
         tick = end + bool(waiting)
     return ticks
 
 
-def _places_of_epoch(steps: Sequence[ThreadStep], start: int, epoch: int) -> Iterator[Place]:
+def _positions_of_epoch(steps: Sequence[ThreadStep], start: int, epoch: int) -> Iterator[Position]:
     for step in steps[start:]:
         if step.epoch != epoch:
             return
-        yield step.place
+        yield step.position
 
 
-def _run_simdgroup(places: dict[int, list[Place]], at_barrier: set[int], ticks: list[list[int]], tick: int) -> int:
+def _run_simdgroup(
+    positions: dict[int, list[Position]], at_barrier: set[int], ticks: list[list[int]], tick: int
+) -> int:
     """Run a SIMD-group up to its barrier, excluding the barrier's own step; return the tick after the last step."""
-    positions = dict.fromkeys(places, 0)
-    ends = {lane: len(steps) - (lane in at_barrier) for lane, steps in places.items()}
-    while running := [lane for lane in places if positions[lane] < ends[lane]]:
-        first = min(places[lane][positions[lane]] for lane in running)
+    done = dict.fromkeys(positions, 0)
+    ends = {lane: len(steps) - (lane in at_barrier) for lane, steps in positions.items()}
+    while running := [lane for lane in positions if done[lane] < ends[lane]]:
+        first = min(positions[lane][done[lane]] for lane in running)
         for lane in running:
-            if places[lane][positions[lane]] == first:
+            if positions[lane][done[lane]] == first:
                 ticks[lane].append(tick)
-                positions[lane] += 1
+                done[lane] += 1
         tick += 1
     return tick

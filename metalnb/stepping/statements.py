@@ -171,8 +171,8 @@ class _Writer(SourceMarks):
                 at = self.start(body) + 1
                 self.insert_before(at, f" {self.site(at, 'loop', scope, at)};")
             return
-        place = next((t.start for t in self.tree.tokens[i:close] if t.start >= opening), opening)
-        call = self.site(min(place, closing), "loop", scope, closing)
+        start = next((t.start for t in self.tree.tokens[i:close] if t.start >= opening), opening)
+        call = self.site(min(start, closing), "loop", scope, closing)
         if self.text[opening:closing].strip():
             self.insert_after(opening, f" ({call}, (")
             self.insert_before(closing, "))")

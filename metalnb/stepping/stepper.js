@@ -197,12 +197,12 @@ function metalnbStepper(name, data) {
       const text = row.lastChild;
       text.innerHTML = data.source[row.dataset.line - 1] || " ";
       const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
-      const found = [];
+      const parts = [];
       for (let node, at = 0; (node = walker.nextNode()); at += node.length) {
         const from = Math.max(0, column - 1 - at), to = Math.min(node.length, column - 1 + width - at);
-        if (from < to) found.push([node, from, to]);
+        if (from < to) parts.push([node, from, to]);
       }
-      for (const [node, from, to] of found) {
+      for (const [node, from, to] of parts) {
         const part = document.createRange();
         part.setStart(node, from);
         part.setEnd(node, to);
@@ -309,15 +309,15 @@ function metalnbStepper(name, data) {
     const accessesOf = (t, k) => k < steps[t].length && data.touches[t] ? data.touches[t][k] : [];
     // On an image: the last write, the other threads' current accesses, and the thread's own on top.
     const marks = (m, reads, threadStates) => {
-      const found = [], w = m.writes;
-      for (let i = 0; i < w.length && w[i] < tick; i += 4) if (w[i] >= markedFrom) found.push([w[i + 2], "mt-new"]);
+      const elements = [], w = m.writes;
+      for (let i = 0; i < w.length && w[i] < tick; i += 4) if (w[i] >= markedFrom) elements.push([w[i + 2], "mt-new"]);
       threadStates.forEach((p, t) => {
         if (p.state || t === thread) return;
-        for (const [n, index] of accessesOf(t, p.step)) if (n === m.number) found.push([index, "mt-others"]);
+        for (const [n, index] of accessesOf(t, p.step)) if (n === m.number) elements.push([index, "mt-others"]);
       });
-      for (const [n, index, written] of reads) if (n === m.number) found.push([index, written ? "mt-writes" : "mt-read"]);
-      if (aim?.memory === m.number) found.push([aim.element, "mt-wrong"]);
-      return found;
+      for (const [n, index, written] of reads) if (n === m.number) elements.push([index, written ? "mt-writes" : "mt-read"]);
+      if (aim?.memory === m.number) elements.push([aim.element, "mt-wrong"]);
+      return elements;
     };
     const drawMemory = (k, threadStates) => {
       const reads = accessesOf(thread, k);

@@ -66,7 +66,7 @@ class _Texts:
 
 def _page(trace: KernelTrace) -> dict[str, Any]:
     """Return the data that the stepper shows: numbers, and a table of texts."""
-    texts, places = _Texts(), _Places()
+    texts, statements = _Texts(), _Statements()
     with_variables = _threads_with_variables(trace)
     changes, touches = {}, {}
     tracks: dict[tuple[Any, ...], int] = {}  # threads on the same path share one
@@ -74,7 +74,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
     memory_drawn = _memory_to_draw(trace)
     writes: list[list[tuple[int, int, int, int]]] = [[] for _ in trace.memory]
     for t, thread in enumerate(trace.threads):
-        path = tuple((places(s, texts), s.tick, int(s.barrier), s.caller) for s in thread)
+        path = tuple((statements(s, texts), s.tick, int(s.barrier), s.caller) for s in thread)
         path_numbers.append(tracks.setdefault(path, len(tracks)))
         for s in thread:
             for touch in s.touched:
@@ -94,7 +94,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
         "thread": trace.thread,
         "ticks": trace.ticks,
         "aim": [trace.aim.memory, trace.aim.element, trace.aim.tick] if trace.aim else None,
-        "places": places.rows,
+        "places": statements.rows,
         "tracks": list(tracks),
         "ways": path_numbers,
         "changes": changes,
@@ -106,7 +106,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
     }
 
 
-class _Places:
+class _Statements:
     """The statements that threads are at: line, column, width, function, variables in scope."""
 
     def __init__(self) -> None:

@@ -98,10 +98,10 @@ def trace(
     if until is not None and (thread is not None or group is not None):
         raise ArgumentError("trace: takes until=, an element that some thread wrote, or thread= or group=; got both.")
     element = wrong_element(until, dispatch, args, call) if until is not None else None
-    place, thread_in_group = _resolve_position(element.thread if element else thread, group, grid, threadgroup)
+    group_position, thread_in_group = _resolve_position(element.thread if element else thread, group, grid, threadgroup)
     groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
-    number = (place[2] * groups[1] + place[1]) * groups[0] + place[0]
-    size = _grid(min(t, g - p * t) for g, t, p in zip(grid, threadgroup, place, strict=True))
+    number = (group_position[2] * groups[1] + group_position[1]) * groups[0] + group_position[0]
+    size = _grid(min(t, g - p * t) for g, t, p in zip(grid, threadgroup, group_position, strict=True))
     unit = kernel.unit
     parsed = parse(unit.cell, unit.headers, version=unit.version)
     index = (thread_in_group[2] * size[1] + thread_in_group[1]) * size[0] + thread_in_group[0]
@@ -115,7 +115,7 @@ def trace(
     aim = aim_at(element, memory, reader.sizes, threads, index) if element else None
     return KernelTrace(
         kernel=kernel.signature.name, source=unit.cell.edited.original, grid=grid, threadgroup=threadgroup,
-        group=place, size=size, thread=index, threads=threads, memory=memory, ticks=ticks, full=run.is_full,
+        group=group_position, size=size, thread=index, threads=threads, memory=memory, ticks=ticks, full=run.is_full,
         lost=tuple(sorted(reader.lost)), aim=aim,
     )  # fmt: skip
 

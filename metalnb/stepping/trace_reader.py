@@ -7,7 +7,7 @@ from typing import Any
 from metalnb.engine.cpu.traced_run import MemoryAccess, Move, Region, Step, TracedRun
 from metalnb.engine.unit import Unit
 
-from .lockstep import StepPlaces, ThreadStep, lockstep
+from .lockstep import StepPositions, ThreadStep, lockstep
 from .statements import MarkedSource
 from .trace_record import Touch, TraceMemory, TraceStep
 from .variable_values import Decoder, bare_type, element_of
@@ -102,7 +102,7 @@ class TraceReader:
         """Return each thread's steps, and the tick after the last one."""
         steps: list[list[_PendingStep]] = [[] for _ in range(self.count)]
         thread_steps: list[list[ThreadStep]] = [[] for _ in range(self.count)]
-        trackers = [StepPlaces(self.text.sites) for _ in range(self.count)]
+        trackers = [StepPositions(self.text.sites) for _ in range(self.count)]
         callers: list[list[int]] = [[] for _ in range(self.count)]
         for event in self.run.events:
             t = event.thread

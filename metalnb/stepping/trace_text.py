@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from metalnb.plurals import quantity
+from metalnb.timing.units import trim_grid
+
 from .trace_record import KernelTrace, TraceStep
 from .variable_values import value_text
 
-__all__ = ["trace_head", "trace_text"]
+__all__ = ["trace_head", "trace_notes", "trace_text"]
 
 _MAX_STEPS = 60  # steps
 
@@ -18,7 +21,7 @@ def trace_text(trace: KernelTrace) -> str:
     latest: dict[str, str] = {}
     first = _first(trace)
     if first:
-        lines.append(f"… after {first:,} steps")
+        lines.append(f"… after {quantity(first, 'step')}")
     for step in steps[first : first + _MAX_STEPS]:
         values = {f"{step.function}.{k}": value_text(v) for k, v in step.variables.items()}
         changed = [f"{k.partition('.')[2]} = {v}" for k, v in values.items() if latest.get(k) != v]
@@ -31,7 +34,7 @@ def trace_text(trace: KernelTrace) -> str:
         lines.append(f"{step.tick:4} {step.line:3}  {text}{mark}")
         lines += [f"{'':8}{line}" for line in _access_lines(trace, step)]
     if len(steps) > first + _MAX_STEPS:
-        lines.append(f"… and {len(steps) - first - _MAX_STEPS:,} more steps")
+        lines.append(f"… and {quantity(len(steps) - first - _MAX_STEPS, 'more step')}")
     return "\n".join(lines)
 
 
@@ -45,15 +48,13 @@ def _first(trace: KernelTrace) -> int:
 
 def trace_head(trace: KernelTrace) -> str:
     """Return one line that describes the trace."""
-    threads = len(trace.threads)
-    x, y, z = trace.size
+    x, y, _ = trace.size
     position = (trace.thread % x, trace.thread // x % y, trace.thread // (x * y))
-    thread = ", ".join(map(str, position if z > 1 else position[:2] if y > 1 else position[:1]))
-    group = trace.group if trace.group[2] else trace.group[:2] if trace.group[1] else trace.group[:1]
-    group_text = ", ".join(map(str, group))
+    dimensions = len(trim_grid(trace.grid))
+    thread, group = (", ".join(map(str, p[:dimensions])) for p in (position, trace.group))
     return (
-        f"{trace.kernel}: thread ({thread}) of threadgroup ({group_text}), "
-        f"{threads} thread{'' if threads == 1 else 's'}, {trace.ticks:,} ticks"
+        f"{trace.kernel}: thread ({thread}) of threadgroup ({group}), "
+        f"{quantity(len(trace.threads), 'thread')}, {quantity(trace.ticks, 'tick')}"
     )
 
 

@@ -70,21 +70,21 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
         if not params:
             _refuse("needs an array that the kernel writes, and it writes none")
         _refuse(f"must name an element of {' or '.join(params)}; got {name!r}")
-    place = _place(name, index, arrays[name], params[name].type.size)
+    byte_offset = _byte_offset(name, index, arrays[name], params[name].type.size)
     label, line = f"{name}[{', '.join(map(str, index))}]", 0
     if difference and difference.thread >= 0:
         thread, line = difference.thread, difference.line
     else:
         judge = run_and_judge(dispatch, SECONDS)[1]
-        thread, _, line_of_writer = judge.writer(name, place)
-        line = judge.place(line_of_writer)[0]
+        thread, _, line_of_writer = judge.writer(name, byte_offset)
+        line = judge.location(line_of_writer)[0]
     if thread < 0:
         _refuse(f"names {label}, which no thread wrote; pass thread= to trace the thread that should have written it")
     x, y, _ = dispatch.grid
     thread_position = (thread % x, thread // x % y, thread // (x * y))
     position = ", ".join(map(str, thread_position[: len(trim_grid(dispatch.grid))]))
     expected = value_text(difference.expected) if difference else ""
-    return WrongElement(name, label, place, thread_position, position, line, expected)
+    return WrongElement(name, label, byte_offset, thread_position, position, line, expected)
 
 
 def aim_at(
@@ -123,7 +123,7 @@ def _difference(report: Validation | Difference) -> Difference:
             _refuse(f"has no wrong element to trace: the outputs {reason}")
         report = report.differences[0]
     if report.case:
-        _refuse(f"was found in a smaller call of {report.case} threads; trace that call instead")
+        _refuse(f"was found in a smaller call, of grid {report.case}; trace that call instead")
     return report
 
 
@@ -134,7 +134,7 @@ def _parse_element(text: Any) -> tuple[str, tuple[int, ...]]:
     return match[1], tuple(int(n) for n in match[2].split(",") if n.strip())
 
 
-def _place(name: str, index: Sequence[int], array: Any, size: int) -> int:
+def _byte_offset(name: str, index: Sequence[int], array: Any, size: int) -> int:
     """Return an element's byte offset; a single index counts the elements as the kernel does."""
     shape, item = tuple(np.shape(array)), np.dtype(array.dtype).itemsize
     if len(index) == 1 and len(shape) > 1:

@@ -52,7 +52,7 @@ class Comparison(Rendered):
     seconds : tuple of tuple of float
         For each name, the time of one dispatch or call, one value per round. The times of one round were taken in
         direct succession.
-    own : tuple of float or None
+    device_seconds : tuple of float or None
         If `clock` is the wall clock: for each name the median time by its device's clock; None if it has no such clock.
         This time excludes the cost of launching.
     confidence : float
@@ -70,7 +70,7 @@ class Comparison(Rendered):
     device: str
     clock: str
     seconds: tuple[tuple[float, ...], ...]
-    own: tuple[float | None, ...] = ()
+    device_seconds: tuple[float | None, ...] = ()
     confidence: float = _CONFIDENCE
     margin: float = _MARGIN
     others: float = 0.0
@@ -78,12 +78,12 @@ class Comparison(Rendered):
 
     @property
     def first(self) -> tuple[float, ...]:
-        """The times of the first."""
+        """The times of the first callable."""
         return self.seconds[0]
 
     @property
     def second(self) -> tuple[float, ...]:
-        """The times of the second."""
+        """The times of the second callable."""
         return self.seconds[1]
 
     @property
@@ -103,35 +103,35 @@ class Comparison(Rendered):
 
     @property
     def best(self) -> int:
-        """The index of the apparently fastest: by the median of its time relative to its round."""
+        """The index of the apparently fastest callable: by the median of its time relative to its round."""
         logs = np.log(self.seconds)
         return int(np.argmin(np.median(logs - logs.mean(0), 1)))
 
-    def lead(self, place: int) -> Lead:
-        """Return how many times faster the best is than another.
+    def lead(self, index: int) -> Lead:
+        """Return how many times faster the best callable is than another.
 
         All intervals hold simultaneously with `confidence`, so each of several holds with more (Bonferroni).
         """
-        ratios = (np.array(self.seconds[place]) / self.seconds[self.best]).tolist()
+        ratios = (np.array(self.seconds[index]) / self.seconds[self.best]).tolist()
         sure = 1 - (1 - self.confidence) / max(1, len(self.names) - 1)
         return Lead(float(np.median(ratios)), *median_interval(ratios, sure))
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """The indices of the best one and of those not significantly slower."""
+        """The indices of the fastest callable and of those that are not significantly slower."""
         threshold = 1 + self.margin
         return tuple(i for i in range(len(self.names)) if i == self.best or not self.lead(i).low > threshold)
 
     @property
     def place(self) -> int | None:
-        """The index of the fastest one; None if the difference is not significant."""
+        """The index of the fastest callable; None if the difference is not significant."""
         return self.best if len(self.tied) == 1 else None
 
     @property
     def winner(self) -> str | None:
-        """The fastest one's name; None while an interval overlaps the margin around 1."""
-        place = self.place
-        return None if place is None else self.names[place]
+        """The name of the fastest callable; None while an interval overlaps the margin around 1."""
+        winner = self.place
+        return None if winner is None else self.names[winner]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values that `json.dumps` accepts."""
@@ -146,7 +146,7 @@ class Comparison(Rendered):
         KeyError, TypeError
             If the data is something else.
         """
-        lists = {name: tuple(data[name]) for name in ("names", "own")}
+        lists = {name: tuple(data[name]) for name in ("names", "device_seconds")}
         return cls(**{**data, **lists, "seconds": tuple(map(tuple, data["seconds"]))})
 
 
@@ -192,7 +192,7 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
     else:
         callables, args = [kernels, *args[:1]], args[1:]
     if len(callables) < 2 or (names and len(names) != len(callables)):
-        raise ArgumentError(f"compare: takes two kernels or more, with a name for each; got {len(callables)}.")
+        raise ArgumentError(f"compare: takes two or more kernels, with a name for each; got {len(callables)}.")
     jobs = [job_of("compare", kernel, args, launch) for kernel in callables]
     labels = list(names or map(name_of, callables))
     device_jobs: dict[int, Job] = {}
@@ -229,7 +229,7 @@ def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
 
 
 def _rounds(jobs: Sequence[Job], device_jobs: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
-    """Run all in every round, in the order A B C, then C B A, then likewise starting from each of the others.
+    """Run all callables in each round: in the order A B C, then C B A, then both orders starting from each other one.
 
     All outputs are restored before each run, since one kernel may read what another writes. If all are timed by the
     wall clock, those with a device clock are also timed by it.
@@ -260,7 +260,7 @@ def _order(turn: int, count: int) -> list[int]:
 
 
 def _counts(jobs: Sequence[Job], report: Callable[[float], None] = lambda _: None) -> list[int]:
-    """Return the runs in a batch of each: the same for all, except for one that is much slower.
+    """Return the runs in a batch of each callable: the same for all, except for one that is much slower.
 
     A kernel that runs more often in a row finds more in the caches, and would seem the faster of two equal ones.
     """

@@ -1,4 +1,4 @@
-"""Recording calls for Xcode's GPU debugger."""
+"""Record calls for Xcode's GPU debugger."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | 
     device_engine = engines.named(engine)
     record = getattr(device_engine, "record", None)
     if record is None:
-        raise ArgumentError(f"capture: engine '{device_engine.name}' makes no recordings; engine 'metal' does.")
+        raise ArgumentError(f"capture: engine '{device_engine.name}' cannot record. Use the engine 'metal'.")
     file = Path(path)
     if file.suffix != ".gputrace":
         raise ArgumentError(f"capture: the file's name ends in .gputrace; got {str(path)!r}.")

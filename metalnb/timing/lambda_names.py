@@ -14,11 +14,11 @@ def lambda_text(function: Any) -> str:
     if code is None:
         return ""
     positions = code.co_positions()  # one for each instruction; the function's prologue has none, or an empty one
-    places = [p for p in positions if p[0] and p[1] and p[2] is not None and p[3] is not None and p[:3:2] != p[1::2]]
-    if not places:
+    spans = [p for p in positions if p[0] and p[1] and p[2] is not None and p[3] is not None and p[:3:2] != p[1::2]]
+    if not spans:
         return ""
-    first, start = min((line, column) for line, _, column, _ in places)
-    last, end = max((line, column) for _, line, _, column in places)
+    first, start = min((line, column) for line, _, column, _ in spans)
+    last, end = max((line, column) for _, line, _, column in spans)
     lines = [linecache.getline(code.co_filename, n).encode() for n in range(first, last + 1)]
     if not all(lines):
         return ""

@@ -15,6 +15,7 @@ from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.display import nbytes
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
+from metalnb.plurals import quantity
 from metalnb.profiling.latest_counts import KnownCounts, known_counts
 
 from . import sampling, traffic
@@ -86,14 +87,14 @@ def measure(
     overrides = traffic.check_count("measure", "bytes", bytes), traffic.check_count("measure", "flops", flops)
     kernel, args, launch = _unwrap(kernel, args, launch)
     job = job_of("measure", kernel, args, launch)
-    counted_work = _traffic(job, kernel, args, launch)
+    known_traffic = _traffic(job, kernel, args, launch)
     counts: KnownCounts | None = None
     if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
         counts = known_counts(d.kernel.unit, d.grid, d.threadgroup, d.arguments)
         if counted and overrides == (None, None):
-            counted_work, counts = traffic.count_profiled(d, counted_work)
-    work = traffic.override(counted_work, *overrides)
+            known_traffic, counts = traffic.count_profiled(d, known_traffic)
+    work = traffic.override(known_traffic, *overrides)
     load = OtherProcesses()
     samples = sampling.batches(job)
     others = load.share()
@@ -134,7 +135,7 @@ def job_of(caller: str, kernel: Any, args: tuple[Any, ...], options: dict[str, A
     kernel, args, options = _unwrap(kernel, args, options)
     if isinstance(kernel, Dispatch):
         if args or options:
-            raise ArgumentError(f"{caller}: {name_of(kernel)} is bound already; it takes no more arguments.")
+            raise ArgumentError(f"{caller}: {name_of(kernel)} is already bound; it takes no further arguments.")
         dispatch = kernel
     elif isinstance(kernel, Kernel):
         dispatch = kernel.prepare(*args, **options)
@@ -142,7 +143,7 @@ def job_of(caller: str, kernel: Any, args: tuple[Any, ...], options: dict[str, A
         engine = next((a.engine for a in residents((*args, *options.values()))), None) or engines.current()
         return sampling.CallJob(lambda: kernel(*args, **options), engine)
     else:
-        raise ArgumentError(f"{caller}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
+        raise ArgumentError(f"{caller}: takes a kernel, or a callable that runs kernels; got {type(kernel).__name__}.")
     if 0 in dispatch.grid:
         raise LaunchError(f"{caller}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
     return sampling.DispatchJob(dispatch, wall=wall)
@@ -187,7 +188,7 @@ def _shape(job: Job, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str
 def _describe_bound(param: Param, value: Any) -> str:
     """Describe a bound argument: ``float32 (1000, 1000)``, ``2.5``, ``64 bytes``."""
     if isinstance(value, int):
-        return f"{value:,} bytes"
+        return quantity(value, "byte")
     layout = param.type.layout
     if isinstance(value, np.ndarray) and (param.writable or not param.reference):
         return f"{param.type.name} {value.shape}" if value.dtype.names else _describe(value)

@@ -91,9 +91,9 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     timings = tuple(
         k if isinstance(k, Timing) else measure(k, flops=next(counts), cold=False, counted=True) for k in kernels
     )
-    places = sorted({f"{t.engine} ({t.device})" for t in timings})
-    if len(places) > 1:
-        raise ArgumentError(f"roofline: one device has one roof; got timings of {', '.join(places)}.")
+    devices = sorted({f"{t.engine} ({t.device})" for t in timings})
+    if len(devices) > 1:
+        raise ArgumentError(f"roofline: one device has one roof; got timings of {', '.join(devices)}.")
     return Roofline(timings, limits(engine=timings[0].engine if timings else None))
 
 

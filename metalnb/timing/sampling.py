@@ -271,10 +271,10 @@ def _stage(dispatch: Dispatch) -> Dispatch:
         array = value if isinstance(value, np.ndarray) else np.frombuffer(value, np.uint8)
         if not array.nbytes:
             return value
-        place = (array.ctypes.data, array.nbytes)
-        if place not in copies:
-            copies[place] = np.frombuffer(engine.alloc(array.nbytes), np.uint8)
-            copies[place][:] = array.reshape(-1).view(np.uint8)
-        return copies[place].view(array.dtype).reshape(array.shape)
+        address = (array.ctypes.data, array.nbytes)
+        if address not in copies:
+            copies[address] = np.frombuffer(engine.alloc(array.nbytes), np.uint8)
+            copies[address][:] = array.reshape(-1).view(np.uint8)
+        return copies[address].view(array.dtype).reshape(array.shape)
 
     return dispatch._replace(arguments=[copy_of(a) for a in dispatch.arguments], residents=())

@@ -69,8 +69,9 @@ class Finding:
         The author's line.
     operation : str
         The operation that produced a NaN or an infinity: ``"/"``, ``"log"``. For a device's report, its text.
-    given : tuple of float
-        Its operands; for a conversion the value that does not fit, for a shift the count, for a loop the iterations.
+    operands : tuple of float
+        The operation's operands; for a conversion the value that does not fit, for a shift the count, for a loop the
+        iterations.
     value : float, int or None
         For a race: the value read or written, if the type is known.
     size : int
@@ -93,7 +94,7 @@ class Finding:
     count: int = 1
     source: str = ""
     operation: str = ""
-    given: tuple[float, ...] = ()
+    operands: tuple[float, ...] = ()
     value: float | int | None = None
     size: int = 0
     case: str = ""
@@ -215,7 +216,7 @@ class Validation(Rendered):
         Loads, stores and atomics that were watched.
     left_out : int
         Threadgroups that were not run, or not to completion, because it would have taken too long.
-    kept : callable
+    make_log : callable
         Creates the log.
     compared : tuple of str
         The outputs that were compared with expected values.
@@ -235,7 +236,7 @@ class Validation(Rendered):
     unwritten: dict[str, list[int]]
     accesses: int
     left_out: int
-    kept: Callable[[], Log] = field(compare=False)
+    make_log: Callable[[], Log] = field(compare=False)
     compared: tuple[str, ...] = ()
     differences: tuple[Difference, ...] = ()
     tried: tuple[str, ...] = ()
@@ -249,7 +250,7 @@ class Validation(Rendered):
     @functools.cached_property
     def log(self) -> Log:
         """The first 65,536 accesses of arrays: (n, 4), thread, buffer, flags (1 written, 2 out of bounds), index."""
-        return self.kept()
+        return self.make_log()
 
     @functools.cached_property
     def events(self) -> list[Event]:

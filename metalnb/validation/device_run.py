@@ -1,6 +1,7 @@
 """Repeat a call on its device, under the device's own validation, and judge it like a validated call.
 
-It reveals less than the validated build of the engine `cpu`, which sees each access, but runs where that does not.
+It reveals less than the validated build of the engine `cpu`, which sees each access, but it runs where that build does
+not.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class DeviceOutcome:
         del name, byte
         return _UNKNOWN, _UNKNOWN, None
 
-    def place(self, line: None) -> tuple[int, int, str]:
+    def location(self, line: None) -> tuple[int, int, str]:
         """Return no position."""
         del line
         return 0, 0, ""
@@ -78,7 +79,7 @@ def run_on_device(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outco
     contents = {p.name: np.frombuffer(a, np.uint8) for p, a in pairs if isinstance(a, np.ndarray)}
     report = Validation(
         kernel=kernel.signature.name, grid=dispatch.grid, threadgroup=dispatch.threadgroup, buffers=(),
-        findings=_findings(messages), unwritten={}, accesses=0, left_out=0, kept=lambda: np.empty((0, 4), np.int64),
+        findings=_findings(messages), unwritten={}, accesses=0, left_out=0, make_log=lambda: np.empty((0, 4), np.int64),
         by=BY,
     )  # fmt: skip
     return report, DeviceOutcome(contents)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from .access_report import Difference
 
 __all__ = ["CSS", "difference_map", "difference_sentence", "difference_svg", "element_of"]
@@ -26,14 +28,14 @@ CSS = (
 def difference_sentence(difference: Difference) -> str:
     """Return the differences, and the thread that wrote the first wrong element."""
     count, size = int(difference.wrong.sum()), difference.wrong.size
-    case = f"with {difference.case} threads: " if difference.case else ""
+    case = f"with {difference.case} {'thread' if difference.case == '1' else 'threads'}: " if difference.case else ""
     element = f"{case}{element_of(difference)}"
     be = "is" if count == 1 else "are"
     values = f"{element} is {_number(difference.got)}, expected {_number(difference.expected)}"
     writer = f"thread {difference.thread} wrote it" + (f" on line {difference.line}" if difference.line else "")
     cause = f"; {writer}" if difference.thread >= 0 else "; no thread wrote it" if difference.thread == -1 else ""
     deviation = f", by up to {difference.ulp:,.{0 if difference.ulp >= 10 else 1}f} ulp" if difference.ulp < 1e6 else ""
-    return f"{values}{cause}. {count:,} of {size:,} elements {be} wrong{deviation}."
+    return f"{values}{cause}. {count:,} of {quantity(size, 'element')} {be} wrong{deviation}."
 
 
 def element_of(difference: Difference) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError, MetalnbError
+from metalnb.plurals import quantity
 
 from .access_report import Difference, Validation
 from .validated_call import Outcome, Watcher
@@ -67,7 +68,7 @@ def compare_outputs(
 
 def named_arrays(dispatch: Dispatch, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
     """Return a call's arguments, and the outputs that it allocated, by the parameters' names."""
-    return {**_inputs(dispatch.kernel, args, call), **dict(zip(dispatch.made, dispatch.outputs, strict=True))}
+    return {**_inputs(dispatch.kernel, args, call), **dict(zip(dispatch.output_names, dispatch.outputs, strict=True))}
 
 
 def _inputs(kernel: Kernel, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
@@ -109,8 +110,8 @@ def _expected_results(kernel: Kernel, expected: Any, inputs: Arrays, outputs: Ar
     results = list(result) if isinstance(result, (tuple, list)) and len(outputs) > 1 else [result]
     if len(results) != len(outputs):
         message = (
-            f"{name}: expected: {len(outputs)} outputs ({', '.join(outputs)}); got {len(results)}. "
-            "Give an array for each, or a dict by name."
+            f"{name}: expected= must have {quantity(len(outputs), 'output')} ({', '.join(outputs)}); "
+            f"got {len(results)}. Pass an array for each, or a dict by name."
         )
         raise ArgumentError(message)
     return dict(zip(outputs, results, strict=True))
@@ -152,12 +153,12 @@ def _differences(
             continue
         first = np.unravel_index(int(wrong.argmax()), wrong.shape)
         flat = int(np.ravel_multi_index(first, wrong.shape)) if wrong.shape else 0
-        thread, group, place = judge.writer(name, flat * kind.itemsize)
+        thread, group, location = judge.writer(name, flat * kind.itemsize)
         yield Difference(
             name=name, wrong=wrong, unwritten=unwritten, twice=twice, index=tuple(int(i) for i in first),
             got=actual[first].item(), expected=expected_value[first].item(),
             ulp=_ulp(actual[wrong], expected_value[wrong]), thread=thread, threadgroup=group,
-            line=judge.place(place)[0],
+            line=judge.location(location)[0],
         )  # fmt: skip
 
 

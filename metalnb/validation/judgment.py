@@ -88,10 +88,10 @@ class Judge:
         mark = buffer.writers[byte // buffer.unit]
         if mark < buffer.oldest:
             return -1, -1, None
-        thread, group, place = self.facts.writer(int(mark))
-        return int(in_grid(thread, group, self.grid, self.threadgroup)), group, place
+        thread, group, location = self.facts.writer(int(mark))
+        return int(in_grid(thread, group, self.grid, self.threadgroup)), group, location
 
-    def place(self, line: Line | None) -> tuple[int, int, str]:
+    def location(self, line: Line | None) -> tuple[int, int, str]:
         """Return the line and column in the author's text, and the text of that line."""
         if line is None:
             return 0, 0, ""
@@ -99,10 +99,10 @@ class Judge:
         return line.line, cell.edited.original_column(line.line, line.column), cell.edited.line(line.line)
 
     def _finding(self, fact: Fact) -> Finding:
-        line, column, source = self.place(fact.line)
+        line, column, source = self.location(fact.line)
         party = None
         if fact.kind in {"race", "written twice"}:
-            other_line = self.place(fact.other_line)
+            other_line = self.location(fact.other_line)
             thread = int(in_grid(fact.other_thread, fact.other_threadgroup, self.grid, self.threadgroup))
             value = fact.values[1] if fact.values else None
             party = Party(other_line[0], other_line[1], thread, fact.other_threadgroup, fact.other_written, value)
@@ -119,7 +119,7 @@ class Judge:
             kind=_KINDS.get(fact.kind, fact.kind), line=line, column=column, thread=fact.thread,
             threadgroup=fact.threadgroup, name=fact.name or _source_name(fact.variable, source),
             index=fact.offset // fact.element if has_index else None, written=fact.written, other=party,
-            count=fact.count, source=source, given=values, value=fact.values[0] if fact.values else None,
+            count=fact.count, source=source, operands=values, value=fact.values[0] if fact.values else None,
             size=buffer.contents.size // fact.element if buffer else fact.other_thread if fact.kind == "lane" else 0,
             others=buffer.others if buffer and fact.kind == "race" else (),
         )  # fmt: skip
@@ -156,12 +156,12 @@ class Judge:
 
     def _bad_value(self, param: Param, byte: int, value: float, *, is_unset: bool) -> Iterator[Finding]:
         """Yield the finding for a bad value in an output: the operation that produced it."""
-        thread, group, place = self.writer(param.name, byte)
+        thread, group, location = self.writer(param.name, byte)
         infinite = not np.isnan(value)
         index = byte // param.type.size
         if is_unset and not self._has_unset_input:
             if not any(f.kind == "own never written" for f in self.facts.findings):  # that one names the source
-                line, column, source = self.place(place)
+                line, column, source = self.location(location)
                 yield Finding("never written", line, column, thread, group, source=source)
             return
         origin = self._origin(thread, infinite)
@@ -187,13 +187,13 @@ class Judge:
 
     def _origin_finding(self, produced: tuple[int, Origin], writer: int, name: str, index: int) -> Finding:
         thread, origin = produced
-        line, column, source = self.place(origin.line)
+        line, column, source = self.location(origin.line)
         kind = "nan" if origin.result != origin.result else "infinity"
         group = int(_group_of(thread, self.grid, self.threadgroup))
         writer_party = Party(0, 0, writer, int(_group_of(writer, self.grid, self.threadgroup)), written=True)
         return Finding(
             kind, line, column, thread, group, name, index, other=None if writer == thread else writer_party,
-            source=source, operation=origin.operation, given=origin.operands,
+            source=source, operation=origin.operation, operands=origin.operands,
         )  # fmt: skip
 
     # ---- Elements that no thread wrote.

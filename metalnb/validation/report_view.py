@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 from metalnb.display import framed, highlight, mix, wrapping
-from metalnb.display.card_buttons import BUTTONS, step_button
+from metalnb.display.card_buttons import BUTTONS_CSS, step_button
+from metalnb.plurals import quantity
 
 from .access_report import Difference, Finding, Validation, WatchedBuffer
 from .difference_view import CSS, difference_map, difference_sentence, difference_svg, element_of
@@ -21,7 +22,7 @@ _CSS = (
     ".metalnb .metalnb-finding mark{background:none;color:inherit;text-decoration:underline wavy #cf4a3c 1.5px;"
     "text-underline-offset:3px}"
     f".metalnb .metalnb-line-number{{color:{mix(76)};user-select:none}}"
-    f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS + BUTTONS
+    f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS + BUTTONS_CSS
 )
 
 
@@ -66,20 +67,20 @@ def _difference(kernel: str, difference: Difference) -> str:
 
 def _head(report: Validation) -> str:
     count = sum(f.is_fault for f in report.findings)
-    number = "no fault" if not count else "1 fault" if count == 1 else f"{count} faults"
+    number = "no fault" if not count else quantity(count, "fault")
     x, y, z = report.grid
     sizes = " × ".join(f"{n:,}" for n in (x, y, z)[: 3 if z > 1 else 2 if y > 1 else 1])
     names = {d.name: None for d in report.differences}
     mismatch = f", {' and '.join(names)} not as expected" if names else ""
-    basis = f"by {report.by}" if report.by else f"{report.accesses:,} accesses"
-    return f"{number}{mismatch}, {sizes} threads, {basis}"
+    basis = f"by {report.by}" if report.by else quantity(report.accesses, "access", "accesses")
+    return f"{number}{mismatch}, {sizes} thread{'s' * (sizes != '1')}, {basis}"
 
 
 def _counts(buffer: WatchedBuffer) -> Iterator[str]:
-    yield f"{buffer.size:,} element{'s' * (buffer.size != 1)}"
+    yield quantity(buffer.size, "element")
     for count, word in ((buffer.reads, "read"), (buffer.writes, "atomic operation" if buffer.atomic else "write")):
         if count:
-            yield f"{count:,} {word}{'s' * (count > 1)}"
+            yield quantity(count, word)
     if buffer.beyond:
         yield f"{buffer.beyond:,} beyond"
     if buffer.others:
@@ -95,8 +96,8 @@ def _notes(report: Validation) -> Iterator[str]:
     if report.left_out:
         x, y, z = (-(-g // t) for g, t in zip(report.grid, report.threadgroup, strict=True))
         yield (
-            f"{report.left_out:,} of {x * y * z:,} threadgroups were not run to their end: there was no time for them. "
-            "A smaller grid, or seconds=, shows all."
+            f"{report.left_out:,} of {x * y * z:,} threadgroups were not run to completion, for lack of time. "
+            "Pass a smaller grid, or a larger seconds=, to run all."
         )
 
 

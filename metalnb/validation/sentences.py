@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from metalnb.plurals import quantity
+
 from .access_report import Finding
 
 __all__ = ["sentence"]
@@ -13,10 +15,10 @@ _WRAPPED = 1 << 31  # an unsigned index from here on has gone below 0
 
 def sentence(finding: Finding) -> str:
     """Return a sentence about a finding, with its source line."""
-    place = f"line {finding.line}: " if finding.line else ""
+    location = f"line {finding.line}: " if finding.line else ""
     times = f" ({finding.count:,} times in all)" if finding.count > 1 and finding.kind != "missing write" else ""
-    case = f"with {finding.case} threads, " if finding.case else ""
-    return f"{place}{case}{_SENTENCES[finding.kind](finding)}{times}."
+    case = f"with {finding.case} {'thread' if finding.case == '1' else 'threads'}, " if finding.case else ""
+    return f"{location}{case}{_SENTENCES[finding.kind](finding)}{times}."
 
 
 def _access(finding: Finding) -> str:
@@ -27,12 +29,12 @@ def _out_of_bounds(finding: Finding) -> str:
     if not finding.name:
         if finding.index is None:
             verb = "writes" if finding.written else "reads"
-            return f"thread {finding.thread} {verb} memory that no argument has, and was stopped there"
+            return f"thread {finding.thread} {verb} memory outside all arguments, and was stopped there"
         return f"thread {finding.thread} uses index {finding.index} of an array that is shorter, and was stopped there"
     index = finding.index or 0
     if index < 0:
         return f"{_access(finding)}, before the start"
-    size = f": {finding.name} has {finding.size:,} element{'s' * (finding.size != 1)}" if finding.size else ""
+    size = f": {finding.name} has {quantity(finding.size, 'element')}" if finding.size else ""
     if index >= _WRAPPED:
         as_signed = f" (which is {index - (1 << 32)} as a uint: it went below 0)"
         return f"{_access(finding)}{as_signed}, beyond the end{size}"
@@ -46,10 +48,10 @@ def _race(finding: Finding) -> str:
     verb = "wrote" if party.written else "read"
     on_line = f" on line {party.line}" if party.line else ""
     same_group = party.threadgroup == finding.threadgroup
-    unordered = "nothing orders threadgroups; use an atomic, or an element each"
+    unordered = "nothing orders threadgroups; use an atomic, or give each thread its own element"
     cure = "put a barrier between them" if same_group else unordered
     if same_group and party.line == finding.line:
-        cure = "use an atomic, or an element each"
+        cure = "use an atomic, or give each thread its own element"
     if finding.others:
         cure = f"it is in the memory of {' and '.join(finding.others)} too; pass a copy of one"
     word = "=" if finding.written else "as"
@@ -75,14 +77,14 @@ def _barrier(finding: Finding) -> str:
 
 
 def _conversion(finding: Finding) -> str:
-    value = f"{finding.given[0]:g}" if finding.given else "a float"
+    value = f"{finding.operands[0]:g}" if finding.operands else "a float"
     return f"thread {finding.thread} converts {value} to an integer type that cannot hold it"
 
 
 def _shift(finding: Finding) -> str:
-    count = int(finding.given[0]) if finding.given else 0
+    count = int(finding.operands[0]) if finding.operands else 0
     count = count - (1 << 64) if count >= 1 << 63 else count
-    return f"thread {finding.thread} shifts by {count} bits, which is not within the width of the type"
+    return f"thread {finding.thread} shifts by {count} bits, which is outside the width of the type"
 
 
 def _division(finding: Finding) -> str:
@@ -93,7 +95,7 @@ def _lane(finding: Finding) -> str:
     lane = finding.index or 0
     subject = f"thread {finding.thread} takes a value from lane {lane} of its SIMD-group"
     if lane >= finding.size:
-        return f"{subject}, which has {finding.size} lane{'s' * (finding.size != 1)}: the value is undefined"
+        return f"{subject}, which has {quantity(finding.size, 'lane')}: the value is undefined"
     cure = "let all lanes execute it, and choose from the values afterwards"
     return f"{subject}, which takes no part: it is on another path or has ended, and the value is undefined; {cure}"
 
@@ -104,7 +106,7 @@ def _misaligned(finding: Finding) -> str:
 
 def _not_finite(finding: Finding) -> str:
     value = "NaN" if finding.kind == "nan" else "an infinity"
-    values = [f"{v:g}" for v in finding.given]
+    values = [f"{v:g}" for v in finding.operands]
     if finding.operation == "half":
         source = f"of {values[0]}, which half cannot hold" if values else "by conversion to half"
     elif len(values) == 2 and not finding.operation.isalpha():
@@ -116,7 +118,7 @@ def _not_finite(finding: Finding) -> str:
 
 
 def _endless_loop(finding: Finding) -> str:
-    iterations = int(finding.given[0]) if finding.given else 0
+    iterations = int(finding.operands[0]) if finding.operands else 0
     loop = f"a loop that had not ended after {iterations:,} iterations"
     return f"thread {finding.thread} is in {loop}, when it was stopped"
 
@@ -129,7 +131,7 @@ def _missing_write(finding: Finding) -> str:
     if finding.count == finding.size:
         return f"{finding.name}: no element is written"
     be = "is" if finding.count == 1 else "are"
-    share = f"{finding.count:,} of {finding.size:,} elements"
+    share = f"{finding.count:,} of {quantity(finding.size, 'element')}"
     return f"{finding.name}: {share} {be} never written, the first is [{finding.index}]"
 
 

@@ -35,7 +35,7 @@ class Outcome(Protocol):
         """Return the thread that last wrote a byte of an array, its threadgroup, and where."""
         ...
 
-    def place(self, line: Any) -> tuple[int, int, str]:
+    def location(self, line: Any) -> tuple[int, int, str]:
         """Return a position's line and column in the author's source, and that line."""
         ...
 
@@ -79,7 +79,7 @@ def run_and_judge(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge
 
     report = Validation(
         kernel=signature.name, grid=grid, threadgroup=threadgroup, buffers=tuple(buffers), findings=judge.findings(),
-        unwritten=unwritten, accesses=facts.accesses, left_out=left_out, kept=log,
+        unwritten=unwritten, accesses=facts.accesses, left_out=left_out, make_log=log,
     )  # fmt: skip
     return report, judge
 
@@ -88,16 +88,16 @@ def _log(
     kept_events: np.ndarray[Any, Any], names: tuple[str, ...], sizes: dict[str, int], grid: Grid, threadgroup: Grid,
 ) -> Log:  # fmt: skip
     """Return the accesses of arrays, in the form of `Validation.log`."""
-    places = np.full(max(1, len(names)), -1, np.int64)
-    sizes_of = np.ones(len(places), np.int64)
+    array_numbers = np.full(max(1, len(names)), -1, np.int64)
+    sizes_of = np.ones(len(array_numbers), np.int64)
     for i, name in enumerate(names):
         if name in sizes:
-            places[i], sizes_of[i] = list(sizes).index(name), sizes[name]
-    events = kept_events[places[kept_events["access"] >> 2] >= 0]
+            array_numbers[i], sizes_of[i] = list(sizes).index(name), sizes[name]
+    events = kept_events[array_numbers[kept_events["access"] >> 2] >= 0]
     region = events["access"] >> 2
     log = np.empty((len(events), 4), np.int64)
     log[:, 0] = in_grid(events["thread"], events["group"], grid, threadgroup)
-    log[:, 1] = places[region]
+    log[:, 1] = array_numbers[region]
     log[:, 2] = events["access"] & 3
     log[:, 3] = events["offset"] // sizes_of[region]
     return log

@@ -126,4 +126,5 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
             array = value if is_fresh_output or not param.writable else copy_to_host(kernel.engine, value)
         parts.append(BoundArgument(param, array, inner))
     memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
-    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, dispatch.made, groups)
+    left_out = dispatch.output_names
+    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, left_out, groups)

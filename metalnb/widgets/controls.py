@@ -59,18 +59,18 @@ def player(sliders: Mapping[str, Any]) -> Any:
     play = ipywidgets.Play(min=0, max=_COARSE, interval=_FRAME, repeat=True, show_repeat=False)
     selector = ipywidgets.Dropdown(options=list(playable), description="play", style=_STYLE, layout={"width": "200px"})
 
-    def place() -> float:
+    def play_position() -> float:
         slider = playable[selector.value]
         return float(_COARSE * (slider.value - slider.min) / (slider.max - slider.min))
 
     def on_play(change: Any) -> None:
         slider = playable[selector.value]
-        if round(place()) != change["new"]:
+        if round(play_position()) != change["new"]:
             _set_near(slider, slider.min + change["new"] * (slider.max - slider.min) / _COARSE)
 
     def on_move(_: Any) -> None:
-        if round(place()) != play.value:
-            play.value = round(place())
+        if round(play_position()) != play.value:
+            play.value = round(play_position())
 
     play.observe(on_play, names="value")
     for knob_control in (selector, *playable.values()):

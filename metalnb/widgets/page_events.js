@@ -44,28 +44,28 @@ function saveBytes(name, bytes, button) {
 
 // Magnifies a picture that cannot be recomputed for a part of its range.
 function magnifier(model) {
-  const place = { x: 0, y: 0, scale: 1, ...model.get('place') };
+  const transform = { x: 0, y: 0, scale: 1, ...model.get('transform') };
   const draw = image => {
     const { width, height } = image.parentElement.getBoundingClientRect();
-    place.scale = Math.min(64, Math.max(1, place.scale));
-    place.x = Math.min(0, Math.max(width - image.offsetWidth * place.scale, place.x));
-    place.y = Math.min(0, Math.max(height - image.offsetHeight * place.scale, place.y));
+    transform.scale = Math.min(64, Math.max(1, transform.scale));
+    transform.x = Math.min(0, Math.max(width - image.offsetWidth * transform.scale, transform.x));
+    transform.y = Math.min(0, Math.max(height - image.offsetHeight * transform.scale, transform.y));
     image.style.transformOrigin = '0 0';
-    image.style.transform = `translate(${place.x}px, ${place.y}px) scale(${place.scale})`;
-    image.style.imageRendering = place.scale > 2 ? 'pixelated' : '';
-    model.set('place', { ...place }); // for another view of this widget
+    image.style.transform = `translate(${transform.x}px, ${transform.y}px) scale(${transform.scale})`;
+    image.style.imageRendering = transform.scale > 2 ? 'pixelated' : '';
+    model.set('transform', { ...transform }); // for another view of this widget
   };
   return {
     draw,
-    pan: (image, dx, dy) => { place.x += dx; place.y += dy; draw(image); },
+    pan: (image, dx, dy) => { transform.x += dx; transform.y += dy; draw(image); },
     zoom: (image, x, y, by) => {
-      const oldScale = place.scale;
-      place.scale = Math.min(64, Math.max(1, oldScale * by));
-      place.x = x - (x - place.x) * place.scale / oldScale;
-      place.y = y - (y - place.y) * place.scale / oldScale;
+      const oldScale = transform.scale;
+      transform.scale = Math.min(64, Math.max(1, oldScale * by));
+      transform.x = x - (x - transform.x) * transform.scale / oldScale;
+      transform.y = y - (y - transform.y) * transform.scale / oldScale;
       draw(image);
     },
-    reset: image => { Object.assign(place, { x: 0, y: 0, scale: 1 }); draw(image); }
+    reset: image => { Object.assign(transform, { x: 0, y: 0, scale: 1 }); draw(image); }
   };
 }
 

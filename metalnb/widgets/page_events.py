@@ -50,7 +50,7 @@ class PageEvents(anywidget.AnyWidget):
     window = traitlets.Bool(False).tag(sync=True)
     alt = traitlets.Unicode("").tag(sync=True)
     call = traitlets.Unicode("").tag(sync=True)
-    place = traitlets.Dict().tag(sync=True)
+    transform = traitlets.Dict().tag(sync=True)
     draws = traitlets.Bool(False).tag(sync=True)
     listens = traitlets.Unicode("").tag(sync=True)
     animated = traitlets.Bool(False).tag(sync=True)

@@ -78,8 +78,8 @@ class Painter:
         values = array.astype(np.float32, copy=False)
         low, high = self._extent(values)
         scale = 255.0 / (high - low) if high > low else 0.0
-        places = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
-        return np.nan_to_num(places + np.float32(0.5), copy=False).astype(np.uint8)
+        indices = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
+        return np.nan_to_num(indices + np.float32(0.5), copy=False).astype(np.uint8)
 
     def _extent(self, values: Any) -> tuple[float, float]:
         if self._fixed_limits:

@@ -51,17 +51,17 @@ def quick(
     job = sampling.DispatchJob(dispatch, wall=wall)
     with sampling.restoring(job):
         seconds, batch = (_device if job.clock == "device" else _wall)(job, total, is_stopped)
-    bytes_moved = traffic.dispatch_traffic(dispatch)
+    moved = traffic.dispatch_traffic(dispatch)
     engine = job.engine
-    operations = known_counts(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
+    counts = known_counts(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
     machine = limits(engine=engine.name)
-    ceiling, limit = machine.ceiling(bytes_moved) if bytes_moved.bytes else ("", None)
+    ceiling, limit = machine.ceiling(moved) if moved.bytes else ("", None)
     return Timing(
         dispatch.kernel.signature.name, engine.name, engine.caps.device, job.clock, seconds, batch,
-        _empty(engine.name), bytes=bytes_moved.bytes or None, flops=operations.flops if operations else None,
+        _empty(engine.name), bytes=moved.bytes or None, flops=counts.flops if counts else None,
         limit=limit, ceiling=ceiling, peak=machine.flops, cache=machine.cache, grid=trim_grid(dispatch.grid),
-        threadgroup=trim_grid(dispatch.threadgroup), counted=operations.findings if operations else (),
-        most_needed=operations.most_needed if operations else "",
+        threadgroup=trim_grid(dispatch.threadgroup), counted=counts.findings if counts else (),
+        most_needed=counts.most_needed if counts else "",
     )  # fmt: skip
 
 

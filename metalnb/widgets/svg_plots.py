@@ -38,8 +38,8 @@ def histogram(values: Sequence[float], middle: float, titles: Sequence[str] = ()
         f'height="{_height(n, largest):.2f}"><title>{n}</title></rect>'
         for i, n in enumerate(counts) if n
     )  # fmt: skip
-    place = _W * min(1.0, (middle - low) / (high - low)) if high > low else _W / 2
-    rule = f'<path class="metalnb-rule" d="M{place:.2f} 0V{_H}" vector-effect="non-scaling-stroke"/>'
+    x = _W * min(1.0, (middle - low) / (high - low)) if high > low else _W / 2
+    rule = f'<path class="metalnb-rule" d="M{x:.2f} 0V{_H}" vector-effect="non-scaling-stroke"/>'
     return _svg(f'<g class="metalnb-bars">{bars}</g>{rule}', _H, "; ".join(["distribution", *titles]))
 
 

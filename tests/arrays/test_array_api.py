@@ -101,13 +101,13 @@ def test_constants_are_those_of_the_standard() -> None:
 def test_importing_stays_light_and_pythons_own_names_stay_pythons() -> None:
     code = """
 import sys, metalnb
-assert "metalnb.library_kernels.table" not in sys.modules
+assert "metalnb.library_kernels.op_table" not in sys.modules
 from metalnb import engine, errors
-assert "metalnb.library_kernels.table" not in sys.modules
+assert "metalnb.library_kernels.op_table" not in sys.modules
 assert not hasattr(metalnb, "no_such_thing") and not hasattr(metalnb, "_repr_html_")
 for name in {*dir(metalnb)} - {"dask"}:  # an extra
     getattr(metalnb, name)
-assert metalnb.sum is metalnb.library_kernels.table.op("sum")
+assert metalnb.sum is metalnb.library_kernels.op_table.op("sum")
 assert sorted(dir(metalnb)) == dir(metalnb) and metalnb.asarray([True]).dtype == metalnb.bool
 try:
     metalnb.no_such_thing

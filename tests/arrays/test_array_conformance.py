@@ -37,7 +37,7 @@ def test_zero_dimensional_mask_on_a_zero_dimensional_array() -> None:
     assert x[x > 5].shape == (0,)
     x[x > 2] = 1
     assert int(x) == 1
-    with pytest.raises(IndexError, match="1 indices for an array of 0 axes"):
+    with pytest.raises(IndexError, match="1 index for an array of 0 axes"):
         _ = x[True, 0]
 
 
@@ -123,7 +123,7 @@ def test_bfloat16_goes_through_dlpack() -> None:
     back = mnb.from_dlpack(x)
     assert back.dtype == mnb.bfloat16
     assert back.block.host.ctypes.data == x.block.host.ctypes.data
-    with pytest.raises(BufferError, match="NumPy cannot take it"):
+    with pytest.raises(BufferError, match="NumPy cannot import it"):
         mnb.from_dlpack(Lent(bits, code=6))
 
 

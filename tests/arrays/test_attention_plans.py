@@ -157,7 +157,7 @@ def test_plan_selects_the_kernel_for_a_device(gpu: Any) -> None:
     def kernels(queries: int, keys: int, own: int, kind: str, share: int = 1) -> list[str]:
         shape = AttentionShape(
             8, share, queries, keys, own, own, kind, masked=False, causal=False, mask_pitch=0, starts=(0, 0, 0, 0),
-            scale=1, whole=True,
+            scale=1, rows_aligned=True,
         )  # fmt: skip
         return [step.template for step in plan_attention(shape, device)]
 

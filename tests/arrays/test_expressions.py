@@ -96,5 +96,5 @@ def test_invalid_names_are_refused(expression: str, options: dict[str, Any], mes
 
 
 def test_an_op_without_a_reference_says_so() -> None:
-    with pytest.raises(TypeError, match="made without a reference"):
+    with pytest.raises(TypeError, match="has no reference"):
         mnb.elementwise("x + 1").row.reference(1)

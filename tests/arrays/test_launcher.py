@@ -42,7 +42,7 @@ x + x
 assert x.to_device(x.device) is x
 for name in {*dir(mnb)} - {"dask"}:  # an extra
     getattr(mnb, name)
-assert "metalnb.library_kernels.table" in sys.modules
+assert "metalnb.library_kernels.op_table" in sys.modules
 assert "metalnb.library_kernels.samples" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)

@@ -33,7 +33,7 @@ def test_two_dtypes_promote_as_the_standard_says(one: str, other: str) -> None:
     want = promoted(one, other)
     pair = (getattr(mnb, one), getattr(mnb, other))
     if want is None:
-        with pytest.raises(TypeError, match=f"no integer dtype holds both {one} and {other}"):
+        with pytest.raises(TypeError, match=f"no integer dtype contains both {one} and {other}"):
             mnb.result_type(*pair)
     else:
         assert mnb.result_type(*pair) == getattr(mnb, want)
@@ -57,7 +57,7 @@ def test_operators_promote() -> None:
     assert (small + mnb.ones(2, dtype="float16")).dtype == np.float16
     assert (small / small).dtype == np.float32
     assert (small < wide).dtype == np.bool_
-    with pytest.raises(TypeError, match="add: no integer dtype holds both int8 and uint64"):
+    with pytest.raises(TypeError, match="add: no integer dtype contains both int8 and uint64"):
         _ = small + mnb.ones(2, dtype="uint64")
     with pytest.raises(OverflowError):
         _ = small + 300

@@ -95,7 +95,7 @@ def test_rows_that_are_better_sorted(gpu: Any, selections: list[Any], rng: np.ra
 def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows that fill the registers, and shorter rows; equal keys keep their order."""
     gpu(MANY)
-    assert radix_sort.device_of(mnb.zeros(1).engine.caps).tile_places
+    assert radix_sort.device_of(mnb.zeros(1).engine.caps).tile_threadgroups
     for shape in ((3, 33), (2, 256), (2, 257), (1025,), (2, 2, 1500), (2, 2048), (4096,), (3, 4000)):
         x = drawn(rng, shape, dtype)
         for descending in (False, True):

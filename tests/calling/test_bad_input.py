@@ -287,7 +287,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "float3 of 3 components": (
         mnb.ArgumentError,
-        "vectors: argument 'loose' [[buffer(1)]] is device const float3*; got shape (2, 3). Pass shape (…, 4): each 3 numbers fill 4 places in memory (MSL 2.2); or declare it packed_float3, which takes (…, 3).",
+        "vectors: argument 'loose' [[buffer(1)]] is device const float3*; got shape (2, 3). Pass shape (…, 4): 3 numbers occupy the memory of 4 (MSL 2.2); or declare it packed_float3, which takes (…, 3).",
     ),
     "packed_float3 of 4": (
         mnb.ArgumentError,
@@ -466,7 +466,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "configure: argument 'settings' [[buffer(1)]] is constant Settings&; got an array of records, shape (2,). Pass a dict {'gain': …, 'inner': …, 'weights': …}, a dataclass or a NumPy record.",
     ),
-    "no grid": (mnb.LaunchError, "configure: no array gives the grid. Pass grid=(…), threads, x first."),
+    "no grid": (mnb.LaunchError, "configure: no array determines the grid. Pass grid=(…): the number of threads, x first."),
     "grid of text": (
         mnb.LaunchError,
         "blur: grid is 1 to 3 whole numbers of threads, x first, each not negative and below 2^32; got '4'.",

@@ -19,7 +19,7 @@ import pytest
 import metalnb as mnb
 from metalnb.call.argument_binding import Binder
 from metalnb.engine import engine_choice as engines
-from metalnb.installed import version_of
+from metalnb.package_versions import version_of
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 f4 = np.float32
@@ -379,7 +379,7 @@ def test_rows_that_hold_no_whole_vectors_are_refused() -> None:
     with pytest.raises(mnb.ArgumentError, match=r"got shape \(4, 2\). .* as x.reshape\(-1, 2, 2\) has"):
         rows.whole(np.zeros((4, 2), np.float32))
     for shape in ((4, 12), (8, 3)):  # 3 numbers per element, or 4?
-        with pytest.raises(mnb.ArgumentError, match="each 3 numbers fill 4 places"):
+        with pytest.raises(mnb.ArgumentError, match="3 numbers occupy the memory of 4"):
             rows.padded(np.zeros(shape, np.float32))
 
 

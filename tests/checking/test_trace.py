@@ -242,6 +242,13 @@ def test_text_and_html_show_the_same_steps() -> None:
     assert "part[0] → 64" in html.partition("<script>")[0]  # where no script runs
 
 
+def test_head_has_a_coordinate_for_each_dimension_of_the_grid() -> None:
+    kernel = mnb.compile("kernel void k(device float *x, uint2 i [[thread_position_in_grid]]) { x[0] = 1; }")["k"]
+    for y in (0, 1):
+        seen = mnb.trace(kernel, np.zeros(64, np.float32), group=(1, y), grid=(4, 2), threadgroup=(2, 1))
+        assert str(seen).startswith(f"k: thread (0, 0) of threadgroup (1, {y}), 2 threads")
+
+
 def test_a_kernel_that_a_macro_writes_says_why_it_has_no_steps() -> None:
     head = "kernel void name(device float* out, uint i [[thread_position_in_grid]])"
     text = f"#define KERNEL(name) {head} {{ out[i] = 1; }}\nKERNEL(k)"

@@ -147,7 +147,7 @@ def test_threads_racing_for_an_element_are_named_with_threadgroups(program: mnb.
     races = [f for f in apart.findings if f.kind == "race"]
     assert {(f.name, f.index) for f in races} == {("bins", 1)}
     assert {f.other.threadgroup != f.threadgroup for f in races if f.other} == {True}
-    assert "nothing orders threadgroups; use an atomic, or an element each" in repr(apart)
+    assert "nothing orders threadgroups; use an atomic, or give each thread its own element" in repr(apart)
     together = mnb.validate(program.turned, np.arange(64, dtype=np.float32), threadgroup=32)
     assert together.ok  # a barrier comes between
 
@@ -230,7 +230,7 @@ def test_skipped_checks_are_reported(program: mnb.Program, monkeypatch: pytest.M
     seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
     assert 0 < seen.left_out < n // 64
     assert [(f.thread, f.index) for f in seen.findings] == [(n - 1, n)]  # the sample includes the last threadgroup
-    assert f"{seen.left_out:,} of 4,096 threadgroups were not run to their end" in repr(seen)
+    assert f"{seen.left_out:,} of 4,096 threadgroups were not run to completion" in repr(seen)
     assert max(e.thread for e in seen.events) == n - 1
 
 
@@ -361,7 +361,7 @@ kernel void slow(device const float* x, device float* o, uint i [[thread_positio
 
 def test_a_result_keeps_none_of_the_memory_that_was_watched(program: mnb.Program) -> None:
     seen = mnb.validate(program.copied, np.ones(100, np.float32))
-    arrays = [c.cell_contents for c in seen.kept.__closure__ or () if isinstance(c.cell_contents, np.ndarray)]
+    arrays = [c.cell_contents for c in seen.make_log.__closure__ or () if isinstance(c.cell_contents, np.ndarray)]
     assert [a.nbytes for a in arrays] == [16 * 200]
     assert all(a.base is None for a in arrays)
 

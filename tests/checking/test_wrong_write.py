@@ -158,7 +158,7 @@ def test_unwritten_and_correct_elements_are_refused(blur: Any, copy: Any, image:
     x = np.ones(512, np.float32)
     report = mnb.validate(short, x, np.zeros_like(x), expected=lambda x: x)
     assert report.differences[0].case
-    with pytest.raises(ArgumentError, match="was found in a smaller call of 511 threads; trace that call"):
+    with pytest.raises(ArgumentError, match="was found in a smaller call, of grid 511; trace that call"):
         mnb.trace(short, x, np.zeros_like(x), until=report)
 
 

@@ -8,7 +8,7 @@ import pytest
 from interrupts import run_together
 
 import metalnb as mnb
-from metalnb.library_kernels.launching import bits
+from metalnb.library_kernels.launching import element_bits
 
 X = np.arange(10, dtype=np.float32)
 
@@ -16,7 +16,7 @@ X = np.arange(10, dtype=np.float32)
 @pytest.fixture
 def unused(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     words: dict[str, list[Any]] = {}
-    monkeypatch.setattr(bits, "_unused_words", words)
+    monkeypatch.setattr(element_bits, "_unused_words", words)
     return words
 
 
@@ -27,7 +27,7 @@ def test_word_of_valid_indices_is_reused(unused: dict[str, list[Any]]) -> None:
     (word,) = words
     assert np.array_equal(mnb.take(x, mnb.asarray([0])), [0])
     assert words == [word]
-    assert word.read()[0] == bits.NO_FAULT
+    assert word.read()[0] == element_bits.NO_FAULT
 
 
 def test_word_that_has_a_fault_is_not_reused(unused: dict[str, list[Any]]) -> None:
@@ -53,4 +53,4 @@ def test_each_thread_has_its_own_word(unused: dict[str, list[Any]]) -> None:
     run_together([functools.partial(take, number) for number in (1, 10, 5, 10)])
     assert len(results) == 80
     assert all(results)
-    assert all(word.read()[0] == bits.NO_FAULT for words in unused.values() for word in words)
+    assert all(word.read()[0] == element_bits.NO_FAULT for words in unused.values() for word in words)

@@ -30,9 +30,9 @@ from metalnb.engine.cuda.padded_tables import read_tables_of_three
 from metalnb.engine.cuda.ptx import compile_ptx, ignores_threadgroups, limit_registers
 from metalnb.engine.llvm.llvm_types import UnsupportedIR
 from metalnb.engine.unit import Unit
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.launching.programs import compile_templates, program_with_macros
-from metalnb.library_kernels.samples.by_op import samples_of
+from metalnb.library_kernels.samples.samples_by_op import samples_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPABILITIES = (75, 90, 120)
@@ -97,7 +97,7 @@ def of_library(engine: Any) -> list[Unit]:
     chosen = mnb.use("ptx")
     assert chosen is engine
     try:
-        for op in table.ops().values():
+        for op in op_table.ops().values():
             dtype = "float32" if "float32" in op.row.dtypes else op.row.dtypes[0]
             samples = samples_of(op)
             sample = next(iter(samples(np.random.default_rng(0), dtype)), None) if samples else None

@@ -67,7 +67,7 @@ def test_threadgroup_larger_than_its_array_is_refused(program: mnb.Program) -> N
     with pytest.raises(mnb.LaunchError) as caught:
         program.sums(x, n=1024, grid=1024, threadgroup=257)
     assert str(caught.value) == (
-        "sums: a threadgroup of 257 threads is too large for its 'part': each thread uses the element at its own place "
+        "sums: a threadgroup of 257 threads is too large for its 'part': each thread uses the element at its own "
         "[[thread_position_in_threadgroup]], and there are 256. Pass a threadgroup of at most 256 threads, or make "
         "'part' larger."
     )

@@ -131,8 +131,8 @@ def test_grids(indexing: str, sizes: tuple[int, ...]) -> None:
     ("call", "error", "why"),
     [
         (lambda: mnb.zeros((2, -1)), ValueError, r"zeros: the lengths of a shape are 0 or more.*got \(2, -1\)"),
-        (lambda: mnb.zeros("ab"), TypeError, "zeros: a shape is made of integers; got 'ab'"),
-        (lambda: mnb.ones(2.5), TypeError, "ones: a shape is made of integers; got 2.5"),
+        (lambda: mnb.zeros("ab"), TypeError, "zeros: a shape must consist of integers; got 'ab'"),
+        (lambda: mnb.ones(2.5), TypeError, "ones: a shape must consist of integers; got 2.5"),
         (lambda: mnb.ones(2, dtype="float64"), TypeError, "ones: Metal has no float64"),
         (lambda: mnb.full(2, [1, 2]), TypeError, "full: fill_value must be a number"),
         (lambda: mnb.full(2, 300, dtype="uint8"), OverflowError, "300"),

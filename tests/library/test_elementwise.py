@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.planning import device
 from metalnb.library_kernels.planning.device import device_of
@@ -22,7 +22,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 
 def op(name: str) -> Any:
-    return table.op(name)
+    return op_table.op(name)
 
 
 def of(*values: Any, dtype: str = "float32") -> Any:
@@ -63,7 +63,7 @@ def test_integers_and_bool_become_float32_for_float_ops() -> None:
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: op("add")(of(1, dtype="uint64"), of(1, dtype="int8")), r"add: no integer dtype holds both"),
+    (lambda: op("add")(of(1, dtype="uint64"), of(1, dtype="int8")), r"add: no integer dtype contains both"),
     (lambda: op("subtract")(of(True, dtype="bool"), of(True, dtype="bool")), r"subtract: takes int8, .* got bool"),
     (lambda: op("negative")(of(True, dtype="bool")), r"negative: takes .* got bool"),
     (lambda: op("bitwise_and")(of(1.0), of(2.0)), r"bitwise_and: takes bool, .* got float32"),
@@ -71,7 +71,7 @@ def test_integers_and_bool_become_float32_for_float_ops() -> None:
     (lambda: op("add")(of(1), "one"), r"add: takes arrays and numbers; got str"),
     (lambda: op("add")(of(1), 1j), r"add: takes arrays and numbers; got complex"),
     (lambda: op("add")(of(1), np.ones(1)), r"float64"),
-    (lambda: op("add")(of(1)), r"add: takes \(x1, x2, /, \*, out=None\); got 1 operands"),
+    (lambda: op("add")(of(1)), r"add: takes \(x1, x2, /, \*, out=None\); got 1 operand"),
     (lambda: op("exp")(of(1), of(2)), r"exp: takes \(x, /, \*, out=None\); got"),
     (lambda: op("leaky_relu")(of(1), steep=2), r"leaky_relu: takes .*steep=2"),
     (lambda: op("leaky_relu")(of(1), 1, slope=2), r"leaky_relu: takes"),
@@ -210,7 +210,7 @@ def test_division_of_integers_by_zero_does_not_end_the_process() -> None:
     """In a separate process: a trap would end this one."""
     code = """
 import numpy as np, metalnb as mnb
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 for dtype in ("int8", "int32", "int64", "uint32", "uint64"):
     info = np.iinfo(dtype)
     x = np.array([1, info.min, info.max, 0, info.min], dtype)
@@ -218,7 +218,7 @@ for dtype in ("int8", "int32", "int64", "uint32", "uint64"):
     for name in ("floor_divide", "remainder", "fmod"):
         with np.errstate(all="ignore"):
             want = getattr(np, name)(x, y)
-        assert table.op(name)(mnb.asarray(x), mnb.asarray(y)).tolist() == want.tolist(), (name, dtype)
+        assert op_table.op(name)(mnb.asarray(x), mnb.asarray(y)).tolist() == want.tolist(), (name, dtype)
 print("alive")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -315,7 +315,7 @@ def test_the_source_of_every_op_is_a_cell_that_compiles() -> None:
 
 
 def test_op_names_and_aliases_are_unique() -> None:
-    names = [n for o in table.ops().values() for n in (o.name, *o.row.aliases)]
+    names = [n for o in op_table.ops().values() for n in (o.name, *o.row.aliases)]
     assert len(names) == len(set(names))
     assert op("arcsin") is op("asin")
     assert isinstance(op("power"), Elementwise)
@@ -346,7 +346,7 @@ def test_divmod_writes_both_outputs() -> None:
 
 # ---- Errors that a docstring states.
 def test_only_ops_that_round_state_an_error() -> None:
-    for op in (op for op in table.ops().values() if isinstance(op, Elementwise)):
+    for op in (op for op in op_table.ops().values() if isinstance(op, Elementwise)):
         exact = op.formula.result == "bool" or "f" not in op.kinds
         assert not (exact and op.row.tolerance), op.name
         assert ("units in the last place" in op.__doc__) == (op.row.tolerance.get("float32", 0) > 0.5), op.name

@@ -14,14 +14,14 @@ from oracle import error, expected, held, laid, layouts
 
 import metalnb as mnb
 from metalnb.arrays.promotion import as_dtype
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
-from metalnb.library_kernels.samples.by_op import samples_of
+from metalnb.library_kernels.samples.samples_by_op import samples_of
 from metalnb.program.recipe import Recipe
 
-CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
+CASES = [(name, dtype) for name, op in op_table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
 WIDTHS = "bool", "bfloat16", "float32", "int64"  # One dtype of each width: code for strides depends only on the width
 STRIDED = [(name, dtype) for name, dtype in CASES if dtype in WIDTHS]
 
@@ -37,7 +37,7 @@ def in_short() -> Iterator[tuple[str, str]]:
     conversion, an overload) is shared by its family. The other files here test dtypes, too.
     """
     met: Counter[tuple[str, str]] = Counter()
-    for name, op in table.ops().items():
+    for name, op in op_table.ops().items():
         for dtypes in by_expression(op):
             new = [d for d in dtypes if d != "float32" and not met[op.row.family, d]][:1]
             least = min(dtypes, key=lambda d: (d != "float32", met[op.row.family, d]))
@@ -57,9 +57,9 @@ def by_expression(op: Op) -> Collection[list[str]]:
 
 def strided_in_short() -> Iterator[tuple[str, str]]:
     """Yield some ops of each family with each width: code for strides depends on the family and the width."""
-    families = {op.row.family for op in table.ops().values()}
+    families = {op.row.family for op in op_table.ops().values()}
     for family, (number, dtype) in itertools.product(sorted(families), enumerate(WIDTHS)):
-        own = [(name, d) for name, d in STRIDED if d == dtype and table.op(name).row.family == family]
+        own = [(name, d) for name, d in STRIDED if d == dtype and op_table.op(name).row.family == family]
         yield from own[min(7 * number, len(own) - 1) :: 28] if own else ()
 
 
@@ -69,7 +69,7 @@ TURNS = 4
 # In `make test` each op takes every few of its other samples, and the next op of the table starts at the next one. They
 # differ in shapes and axes, which select kernels and forms, and those are common to a family.
 ALWAYS = 2  # The first samples: for elementwise ops the edge cases, and random bits
-TURN = {name: number % TURNS for number, name in enumerate(table.ops())}
+TURN = {name: number % TURNS for number, name in enumerate(op_table.ops())}
 
 
 def in_turn(name: str, number: int) -> bool:
@@ -88,26 +88,26 @@ def whole_texts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=[f"{n}-{d}" for n, d in CASES])
 def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.Generator) -> None:
     some = (name, dtype) in SHORT
-    agrees(table.op(name), dtype, rng, plain, lambda number: not some or in_turn(name, number))
+    agrees(op_table.op(name), dtype, rng, plain, lambda number: not some or in_turn(name, number))
 
 
 @pytest.mark.long  # The samples that the test above leaves to others
 @pytest.mark.parametrize(("name", "dtype"), sorted(SHORT), ids=lambda given: given)
 def test_an_op_agrees_on_its_other_samples(name: str, dtype: str, rng: np.random.Generator) -> None:
-    agrees(table.op(name), dtype, rng, plain, lambda number: not in_turn(name, number))
+    agrees(op_table.op(name), dtype, rng, plain, lambda number: not in_turn(name, number))
 
 
 @pytest.mark.long(unless=lambda name, dtype: (name, dtype) in STRIDED_IN_SHORT)
 @pytest.mark.parametrize(("name", "dtype"), STRIDED, ids=[f"{n}-{d}" for n, d in STRIDED])
 def test_an_op_takes_views(name: str, dtype: str, rng: np.random.Generator) -> None:
     some = (name, dtype) in STRIDED_IN_SHORT
-    agrees(table.op(name), dtype, rng, viewed, lambda number: not some or in_turn(name, number))
+    agrees(op_table.op(name), dtype, rng, viewed, lambda number: not some or in_turn(name, number))
 
 
 @pytest.mark.long  # The samples that the test above leaves to others
 @pytest.mark.parametrize(("name", "dtype"), sorted(STRIDED_IN_SHORT), ids=lambda given: given)
 def test_an_op_takes_views_of_its_other_samples(name: str, dtype: str, rng: np.random.Generator) -> None:
-    agrees(table.op(name), dtype, rng, viewed, lambda number: not in_turn(name, number))
+    agrees(op_table.op(name), dtype, rng, viewed, lambda number: not in_turn(name, number))
 
 
 def plain(_: Any) -> list[str]:
@@ -140,7 +140,7 @@ def agrees(
 
 
 def test_every_op_has_what_its_tests_derive_from() -> None:
-    for name, op in table.ops().items():
+    for name, op in op_table.ops().items():
         assert op.doc.endswith("."), name
         assert samples_of(op) or op.row.family == "creation", f"{name} has no samples"
         assert set(op.row.dtypes) <= {"bool", *(d for loop in LOOPS.values() for d in loop)}, name
@@ -148,7 +148,7 @@ def test_every_op_has_what_its_tests_derive_from() -> None:
 
 def test_wrong_result_is_detected() -> None:
     """The comparison itself rejects an error above the tolerance, NaN, an infinity, a wrong shape, a wrong integer."""
-    op = Op(lambda x: x, table.op("exp").row)
+    op = Op(lambda x: x, op_table.op("exp").row)
     one = np.ones(3)
     for wrong in (1 + 2e-6, np.nan, np.inf, -np.inf):
         got = mnb.asarray(np.array([1, wrong, 1], np.float32))

@@ -195,7 +195,7 @@ def test_bad_calls_name_the_op_and_the_values() -> None:
     x = mnb.asarray(np.zeros((2, 3), np.float32))
     with pytest.raises(IndexError, match=r"^sum: axis 2 is out of bounds: the array has axes -2 to 1"):
         mnb.sum(x, axis=2)
-    with pytest.raises(ValueError, match=r"^max: an axis is given twice: \(0, -2\)"):
+    with pytest.raises(ValueError, match=r"^max: an axis appears twice: \(0, -2\)"):
         mnb.max(x, axis=(0, -2))
     with pytest.raises(TypeError, match=r"^mean: takes an array; got list"):
         mnb.mean([1, 2])

@@ -76,7 +76,7 @@ def test_running_sums_of_an_empty_array() -> None:
 
 def test_invalid_calls_name_the_op_and_the_values() -> None:
     x = mnb.asarray(np.zeros((2, 3), np.float32))
-    with pytest.raises(ValueError, match=r"^cumulative_sum: axis must be given for an array of 2 axes"):
+    with pytest.raises(ValueError, match=r"^cumulative_sum: axis is required for an array of 2 axes"):
         mnb.cumulative_sum(x)
     with pytest.raises(IndexError, match=r"^cumulative_prod: axis 2 is out of bounds"):
         mnb.cumulative_prod(x, axis=2)

@@ -263,7 +263,7 @@ REFUSED = {
     "no kernel": (lambda p, x, y: mnb.measure("saxpy", x, y), mnb.ArgumentError, "takes a kernel, or a callable"),
     "too few": (lambda p, x, y: mnb.measure(p.saxpy, x, y), mnb.ArgumentError, "'a' [[buffer(2)]] is constant float&"),
     "empty grid": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, grid=0), mnb.LaunchError, "(0, 1, 1) is empty"),
-    "bound": (lambda p, x, y: mnb.measure(p.saxpy.prepare(x, y, 1), x), mnb.ArgumentError, "saxpy is bound already"),
+    "bound": (lambda p, x, y: mnb.measure(p.saxpy.prepare(x, y, 1), x), mnb.ArgumentError, "saxpy is already bound"),
     "negative": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, bytes=-1), mnb.ArgumentError, "0 or more; got -1"),
     "a text": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, flops="2"), mnb.ArgumentError, "0 or more; got '2'"),
     "nan": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, flops=float("nan")), mnb.ArgumentError, "got nan"),
@@ -440,7 +440,7 @@ def test_bottleneck_depends_on_the_gpu() -> None:
     x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
     both = mnb.profile(mnb.compile(WELL).well, x, out, 2.0, grid=64, threadgroup=64)
     longest = "memory on an M2 (line 3), loads and stores on an NVIDIA H100 SXM (line 3)"
-    few = "; one threadgroup is fewer than the 10 processors of an M2 and the 132 processors of an NVIDIA H100 SXM"
+    few = "; 1 threadgroup is fewer than the 10 processors of an M2 and the 132 processors of an NVIDIA H100 SXM"
     assert describe_bottleneck(both) == longest + few
     assert describe_bottleneck(replace(both, buffers=(), lines=())) == f"nothing{few}"
 

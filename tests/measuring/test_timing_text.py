@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from measuring.example_timing import TIMING
 
+from metalnb.plurals import quantity
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.units import percent, rate, seconds
 
@@ -83,3 +84,8 @@ def test_plot_draws_each_time() -> None:
     from matplotlib import pyplot as plt
 
     plt.close(ax.figure)
+
+
+def test_a_quantity_is_singular_for_one_only() -> None:
+    assert [quantity(n, "step") for n in (0, 1, 2000)] == ["0 steps", "1 step", "2,000 steps"]
+    assert [quantity(n, "more axis", "more axes") for n in (1, 2)] == ["1 more axis", "2 more axes"]

@@ -17,7 +17,7 @@ from metalnb import cache
 from metalnb import engine as engines
 from metalnb.call import tuned_threadgroups as tuned
 from metalnb.widgets.bound_call import bound_call
-from metalnb.widgets.tune import giving_up
+from metalnb.widgets.tune import hopeless_trials
 from metalnb.widgets.tune.overrun_check import GuardedArguments, differs
 from metalnb.widgets.tune.sweep import Sweep
 from metalnb.widgets.tune.sweep_view import sweep_html
@@ -432,7 +432,7 @@ def test_far_slower_configuration_is_abandoned_after_one_run(
     sure: float, clock: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Here threadgroups of other sizes do ten thousand times the work, 0.1 s per run."""
-    monkeypatch.setattr(giving_up, "_SURE", sure)
+    monkeypatch.setattr(hopeless_trials, "_SURE", sure)
     kernel = mnb.compile("""
     kernel void uneven(device const float* x, device float* y, uint i [[thread_position_in_grid]],
                        uint n [[threads_per_threadgroup]]) {

@@ -11,9 +11,9 @@ from second_engine import SecondEngine
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
 from metalnb.errors import ArgumentError, EngineUnavailable
-from metalnb.widgets.tune import giving_up
+from metalnb.widgets.tune import hopeless_trials
 from metalnb.widgets.tune import sweep as module
-from metalnb.widgets.tune.giving_up import is_hopeless_engine, time_if_hopeless
+from metalnb.widgets.tune.hopeless_trials import is_hopeless_engine, time_if_hopeless
 from metalnb.widgets.tune.trials import Trial
 
 SOURCE = """
@@ -157,7 +157,7 @@ def test_an_engine_that_is_far_slower_is_given_up_after_three_configurations(
     assert [n for n, t in there.items() if t.left_out] == [32, 64]
     assert tuner.done == 10
     assert ", 3 given up after one run, 2 left out" in tuner.text()
-    assert "64 on cuda: left out, since others on cuda take ten times the best" in tuner.html()
+    assert "64 on cuda: skipped, since other configurations on cuda take ten times the best" in tuner.html()
     assert tuner.best.engine == "cpu"
 
 
@@ -185,7 +185,7 @@ def test_a_long_first_run_counts_by_the_clock_of_the_others(
         def run(self, count: int) -> float:
             return took * count
 
-    monkeypatch.setattr(giving_up, "DispatchJob", Job)
+    monkeypatch.setattr(hopeless_trials, "DispatchJob", Job)
     dispatch = program.line.prepare(X, X.copy(), threadgroup=64)
 
     def asked(first: float) -> Any:

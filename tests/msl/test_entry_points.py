@@ -200,7 +200,7 @@ def test_a_constant_made_of_function_constants_gates_an_argument(gate: str) -> N
         kernel = mnb.compile(text, constants={"rows": 0, **constants}).k
         kernel(y)
         np.testing.assert_array_equal(y, [-1, -1])
-        with pytest.raises(mnb.ArgumentError, match=r"'bias' \[\[buffer\(1\)\]\] is not there: gate is false"):
+        with pytest.raises(mnb.ArgumentError, match=r"'bias' \[\[buffer\(1\)\]\] does not exist: gate is false"):
             kernel(y, bias=y)
     kernel = kernel.specialize(**there)  # another program, and another signature
     kernel(y, np.array([5, 6], np.float32))

@@ -185,7 +185,7 @@ def test_one_in_a_header_cell() -> None:
 
 
 # Where an input cannot be passed on: the cell with the finding's position § and the finding.
-_HANDED = "metalnb cannot hand 'gid', an input at program scope, to "
+_HANDED = "metalnb cannot pass 'gid', an input at program scope, to "
 _REFUSED = {
     "a constructor": ("struct S { uint a; §S() : a(gid) {} };", "a constructor"),
     "an operator": ("struct S { uint a; uint §operator+(uint b) { return gid; } };", "an operator"),

@@ -14,7 +14,7 @@ from pygments.token import Token
 
 import metalnb as mnb
 from metalnb.display import Card, Listing, Source, Table, cards_html, cards_text, nbytes
-from metalnb.display.card_buttons import ACTS
+from metalnb.display.card_buttons import ACTIONS
 from metalnb.display.highlight import highlight
 from metalnb.msl.signature import Param, Reflection, Signature, Type
 
@@ -190,7 +190,7 @@ def test_card_buttons_leave_no_words_when_stripped() -> None:
     box = next(e for e in parse(cards_html([card])).iter("div") if e.get("class") == "metalnb-acts")
     assert "".join(box.itertext()) == ""
     assert (box.get("data-metalnb-kernel"), box.get("data-metalnb-call")) == (card.signature.name, card.bare_call)
-    assert {b.get("aria-label"): b.get("data-metalnb-cell") for b in box} == {label: cell for label, cell, _ in ACTS}
+    assert {b.get("aria-label"): b.get("data-metalnb-cell") for b in box} == {label: cell for label, cell, _ in ACTIONS}
     assert ".metalnb .metalnb-acts{display:none}" in cards_html([card])
     for name in ("operator", "f.g"):  # `operator` is a valid name in Python, `f.g` is not
         shown = cards_html([Card(Signature(name, name), Reflection(()), "cpu", "", "fast")])

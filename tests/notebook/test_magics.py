@@ -431,7 +431,7 @@ def test_unknown_command_lists_the_commands(shell: InteractiveShell, capsys: Cap
     text = says(shell, "%metal kernles", capsys)
     assert "UsageError: unknown command 'kernles'" in text
     assert "%metal cache [clear]" in text
-    assert "takes no word more; got 'all'" in says(shell, "%metal kernels all", capsys)
+    assert "takes no further argument; got 'all'" in says(shell, "%metal kernels all", capsys)
     assert "unknown word 'empty'" in says(shell, "%metal cache empty", capsys)
 
 

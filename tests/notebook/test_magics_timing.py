@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import metalnb as mnb
-from metalnb.magics.calls import split
+from metalnb.magics.line_calls import split
 from metalnb.timing import sampling
 
 CELL = """%%metal
@@ -98,8 +98,8 @@ def test_a_kernel_is_compared_on_several_engines(shell: InteractiveShell, run: R
     found = run("%metal_compare add@cpu(x, 1.0) add@cuda add@1@cuda np.sort(x)")
     assert found.names == ("add@cpu", "add@cuda", "add@1@cuda", "np.sort")
     assert (found.clock, found.unclocked) == ("wall", "add@cuda")
-    assert [own is None for own in found.own] == [False, True, True, True]
-    assert found.own[0] < np.median(found.seconds[0])
+    assert [seconds is None for seconds in found.device_seconds] == [False, True, True, True]
+    assert found.device_seconds[0] < np.median(found.seconds[0])
     assert not shell.user_ns["x"].any()
     assert run("%metal_compare add@cuda add@1").names == ("add@cuda", "add@1 on cpu")
 

@@ -24,13 +24,13 @@ from PIL import Image
 
 import metalnb as mnb
 from metalnb.widgets import html_parts, svg_plots
-from metalnb.widgets.background import Latest
+from metalnb.widgets.background_work import Latest
 from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.call_text import call_text
 from metalnb.widgets.dashboard import Dashboard
 from metalnb.widgets.dashboard.problem_sizes import Sizes
 from metalnb.widgets.knobs import apply_settings, free_knobs, knobs
-from metalnb.widgets.live import Live
+from metalnb.widgets.live_widget import Live
 from metalnb.widgets.painter import Painter, png
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
@@ -462,7 +462,7 @@ def test_cell_run_again_closes_its_earlier_widget(
 
     monkeypatch.setattr("IPython.core.getipython.get_ipython", Shell)
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
-    monkeypatch.setattr("metalnb.widgets.live._in_cell", {})
+    monkeypatch.setattr("metalnb.widgets.live_widget._in_cell", {})
     first, second = mnb.monitor(), mnb.monitor()
     first._ipython_display_()
     first._ipython_display_()
@@ -483,7 +483,7 @@ def test_widget_of_a_cell_is_freed_when_nothing_else_uses_it(monkeypatch: pytest
         def _create_box(self) -> Any:
             return SimpleNamespace(_repr_mimebundle_=dict)
 
-    monkeypatch.setattr("metalnb.widgets.live._cell_id", lambda: "c1")
+    monkeypatch.setattr("metalnb.widgets.live_widget._cell_id", lambda: "c1")
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
     shown = Small()
     shown._ipython_display_()
@@ -523,8 +523,9 @@ def test_no_card_dresses_another() -> None:
 
     package = Path(mnb.__file__).parent
     styles = {
-        "frame": frame._CSS, "buttons": card_buttons.BUTTONS, "timings": html_cards._CSS, "widgets": html_parts._CSS,
-        "checks": report_view._CSS.removesuffix(card_buttons.BUTTONS),
+        "frame": frame._CSS, "buttons": card_buttons.BUTTONS_CSS, "timings": html_cards._CSS,
+        "widgets": html_parts._CSS,
+        "checks": report_view._CSS.removesuffix(card_buttons.BUTTONS_CSS),
         "profile": package.joinpath("profiling", "profile.css").read_text("utf-8"),
         "stepper": package.joinpath("stepping", "stepper.css").read_text("utf-8"),
     }  # fmt: skip

@@ -21,7 +21,7 @@ from metalnb.rendering import RENDERERS, Rendered
 # package at the lowest place above everything it imports. Modules of one layer do not import each other.
 LAYERS = (
     ("cache_limit",),
-    ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "rendering"),
+    ("tracebacks", "dtypes", "cache", "free_memory", "package_versions", "library_includes", "plurals", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),
     ("msl.text",),
@@ -46,7 +46,7 @@ LAYERS = (
     ("program", "library_kernels.planning"),
     ("library_kernels.launching",),
     ("library_kernels.op", "library_kernels.elementwise.elementwise_text"),
-    ("library_kernels.docstrings", "library_kernels.fusion.traced"),
+    ("library_kernels.docstrings", "library_kernels.fusion.traced_operators"),
     ("library_kernels.fusion.tracing",),
     ("library_kernels.elementwise",),
     ("library_kernels.fusion", "library_kernels.indexing.take_and_put"),

@@ -13,7 +13,7 @@ import pytest
 from ops_page import PAGE, page
 
 import metalnb as mnb
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 
 ROOT = PAGE.parent.parent
 ADDING = PAGE.parent / "adding-an-op.md"
@@ -26,7 +26,7 @@ def test_committed_page_is_up_to_date() -> None:
 
 def test_every_op_and_alias_is_a_function_of_metalnb_and_on_the_page() -> None:
     text = PAGE.read_text("utf-8")
-    for name, op in table.ops().items():
+    for name, op in op_table.ops().items():
         assert re.search(rf"^\| `{name}\(", text, re.MULTILINE), name
         assert getattr(mnb.linalg if name == "trace" else mnb, name) is op  # `mnb.trace` follows a kernel's call
         for alias in op.row.aliases:

@@ -18,7 +18,7 @@ from stubs.module_stubs import MODULE_STUBS
 
 import metalnb as mnb
 from metalnb.arrays.implementations import implementations
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 from metalnb.library_kernels.op import Op
 
 ROOT = STUB.parent.parent
@@ -161,7 +161,7 @@ def test_every_method_passes_the_parameters_of_its_stub(monkeypatch: pytest.Monk
     for name, node in METHODS.items():
         method = getattr(mnb.Array, name)
         assert ast.get_docstring(node) == method.__doc__, name
-        signature = table.op(method.op).__signature__
+        signature = op_table.op(method.op).__signature__
         monkeypatch.setitem(
             implementations, method.op, lambda *args, bind=signature.bind, **options: bind(*args, **options).arguments
         )

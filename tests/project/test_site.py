@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import metalnb as mnb
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -32,7 +32,7 @@ def test_every_module_for_users_is_on_a_page_of_the_reference() -> None:
 
 
 def test_every_op_family_is_on_one_page() -> None:
-    assert sorted(families()) == sorted({op.row.family for op in table.ops().values()})
+    assert sorted(families()) == sorted({op.row.family for op in op_table.ops().values()})
 
 
 def test_every_variable_of_the_environment_is_on_the_page_of_engines() -> None:
@@ -78,7 +78,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_site_builds_completely(site: Path) -> None:
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     together = "".join(pages.values())
-    names = {*mnb.__all__, *table.ops(), *(f"random.{name}" for name in mnb.random.__all__)}
+    names = {*mnb.__all__, *op_table.ops(), *(f"random.{name}" for name in mnb.random.__all__)}
     assert {name for name in names if f'id="metalnb.{name}"' not in together} == set()
     assert pages[site / "index.html"] == pages[site / "README.html"]
     first = pages[site / "notebooks" / "01_first_kernel.html"]

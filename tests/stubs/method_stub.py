@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from metalnb.arrays import op_methods
-from metalnb.library_kernels import table
+from metalnb.library_kernels import op_table
 
 from .definitions import definition, parameters, returned
 
@@ -50,7 +50,7 @@ def method_stub() -> str:
 
 
 def _method(name: str, method: Any) -> str:
-    signature = table.op(method.op).__signature__
+    signature = op_table.op(method.op).__signature__
     own = inspect.signature(method)
     return definition(
         name, parameters(own.replace(parameters=list(_parameters(own, signature)))), returned(signature), method.__doc__

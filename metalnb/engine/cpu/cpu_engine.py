@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metalnb.errors import KernelFault
-from metalnb.installed import version_of
+from metalnb.package_versions import version_of
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..clang import driver

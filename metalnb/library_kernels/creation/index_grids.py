@@ -116,13 +116,13 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
             raise ValueError(f"meshgrid: needs arrays of one axis and one dtype; got {a.dtype} of shape {a.shape}.")
         check_engine(inputs[0].engine, "meshgrid", a)
     swaps = indexing == "xy" and len(inputs) > 1
-    places = [1 - i if swaps and i < 2 else i for i in range(len(inputs))]
+    axes = [1 - i if swaps and i < 2 else i for i in range(len(inputs))]
     shape = [0] * len(inputs)
-    for a, place in zip(inputs, places, strict=True):
-        shape[place] = a.size
+    for a, axis in zip(inputs, axes, strict=True):
+        shape[axis] = a.size
     return [
-        contiguous_copy(broadcast_to(_along(a, place, len(inputs)), tuple(shape)))
-        for a, place in zip(inputs, places, strict=True)
+        contiguous_copy(broadcast_to(_along(a, axis, len(inputs)), tuple(shape)))
+        for a, axis in zip(inputs, axes, strict=True)
     ]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.array import empty as blank
 from ...arrays.promotion import as_dtype
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import BITS, as_array, bits_of, contiguous_copy, copy_into, fill_with, make_contiguous
 from ..launching.launcher import dispatch
 from ..launching.programs import program_with_macros

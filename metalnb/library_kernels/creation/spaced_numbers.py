@@ -15,7 +15,7 @@ from ... import engine as engines
 from ...arrays.array import Array
 from ...arrays.array import empty as blank
 from ...arrays.promotion import DTYPES, as_dtype, is_float, kind_of
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.launcher import dispatch
 from ..launching.programs import program_with_macros
 from ..op import FLOATS, NUMERIC, op

@@ -11,7 +11,7 @@ from ...arrays.array import Array
 from ...arrays.promotion import is_float
 from ..launching.copying import as_array, contiguous_copy
 from ..op import NUMERIC, op
-from .by_name import BY_NAME
+from .elementwise_by_name import BY_NAME
 from .elementwise_op import Elementwise
 from .elementwise_text import Formula
 from .op_info import OpInfo

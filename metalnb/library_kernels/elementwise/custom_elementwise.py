@@ -117,7 +117,7 @@ def _rebuild(expression: str, options: dict[str, Any]) -> Elementwise:
 
 
 def _no_reference(*_args: Any) -> Any:
-    raise TypeError("this op was made without a reference. Pass reference=… to elementwise.")
+    raise TypeError("this op has no reference. Pass reference=… to elementwise.")
 
 
 def free_names(expression: str, preamble: str, parameters: Mapping[str, float]) -> tuple[str, ...]:

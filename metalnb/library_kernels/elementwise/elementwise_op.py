@@ -16,6 +16,7 @@ from ...arrays.promotion import kind_of
 from ...display import Source
 from ...engine.base import Engine
 from ...errors import ArgumentError
+from ...plurals import quantity
 from ...program import Program
 from ..docstrings import stub_function
 from ..fusion.tracing import Traced
@@ -142,7 +143,7 @@ class Elementwise(Op):
 
     def _prepare(self, operands: tuple[Any, ...], out: Array | None) -> PreparedOperands:
         if len(operands) < self._count:
-            raise TypeError(f"{self.name}: takes {self.__signature__}; got {len(operands)} operands.")
+            raise TypeError(f"{self.name}: takes {self.__signature__}; got {quantity(len(operands), 'operand')}.")
         return prepare_operands(self.formula, self.row.dtypes, operands, out)
 
     def _keep(self, key: Any, plan: _Call, prepared: list[Any], operands: tuple[Any, ...]) -> None:

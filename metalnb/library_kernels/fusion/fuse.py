@@ -15,6 +15,7 @@ from ...arrays.array import Array
 from ...arrays.convert import asarray
 from ...arrays.promotion import as_dtype
 from ...display import Card, Source, folded, framed, note
+from ...plurals import quantity
 from .fused_kernel import FusedKernel, kernels_of
 from .tracing import Trace, Traced
 
@@ -96,7 +97,7 @@ class Fused:
         if self._last is None:
             return ""
         count = len(self._last.kernels)
-        return f"{count} kernel{'s' * (count != 1)} on {self._engine.name}"
+        return f"{quantity(count, 'kernel')} on {self._engine.name}"
 
     def _repr_html_(self) -> str | None:
         if self._last is None:
@@ -129,9 +130,9 @@ class Fused:
         arguments = _move_to_engine(arguments)
         self._last, self._engine = traced, next(a.engine for a in arguments.values() if type(a) is Array)
         results: list[Any] = [None] * traced.results
-        for kernel, places in traced.kernels:
-            for place, result in zip(places, kernel(arguments), strict=True):
-                results[place] = result
+        for kernel, positions in traced.kernels:
+            for position, result in zip(positions, kernel(arguments), strict=True):
+                results[position] = result
         return tuple(results) if traced.is_tuple else results[0]
 
     def _trace(self, arguments: dict[str, Any]) -> _TracedCall:

@@ -195,9 +195,9 @@ def kernels_of(trace: Trace, results: list[Traced], arrays: dict[str, DType], nu
             group = groups.setdefault((used_arrays, i), [])
         group.append(i)
     kernels = []
-    for places in groups.values():
-        parts = [results[i] for i in places]
+    for members in groups.values():
+        parts = [results[i] for i in members]
         needs = frozenset[str]().union(*(p.needs for p in parts))
         inputs = ({n: d for n, d in kind.items() if n in needs} for kind in (arrays, numbers))
-        kernels.append((FusedKernel(trace, parts, *inputs), places))
+        kernels.append((FusedKernel(trace, parts, *inputs), members))
     return kernels

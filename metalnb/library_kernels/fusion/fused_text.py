@@ -95,10 +95,10 @@ class FusedText:
     def _parameters(self) -> list[str]:
         return [f"    constant {value_type(dtype)}& in_{name}," for name, dtype in self.numbers]
 
-    def _fetch_lines(self, place: str) -> list[str]:
+    def _fetch_lines(self, position: str) -> list[str]:
         return [
             f"    const {value_type(dtype)} in_{name} = fetch<{DTYPES[dtype.name]}, step_in_{name}>"
-            f"(buffer_in_{name}, walk, {i}, {place});"
+            f"(buffer_in_{name}, walk, {i}, {position});"
             for i, (name, dtype) in enumerate(self.arrays)
         ]
 
@@ -116,10 +116,10 @@ class FusedText:
             f"    {position} [[thread_position_in_grid]]) {{",
         ]
 
-    def _keep_lines(self, place: str) -> list[str]:
+    def _keep_lines(self, position: str) -> list[str]:
         results = zip(self._result_names, self.results, strict=True)
         return [
-            f"    keep<{DTYPES[dtype.name]}, step_{name}>(buffer_{name}, walk, {i}, {place}, {text});"
+            f"    keep<{DTYPES[dtype.name]}, step_{name}>(buffer_{name}, walk, {i}, {position}, {text});"
             for i, (name, (text, dtype)) in enumerate(results, len(self._names))
         ]
 
@@ -172,12 +172,12 @@ class FusedText:
         ]  # fmt: skip
 
     def _value_function(self, lines: list[str], steps: str) -> list[str]:
-        """Return the function that computes the value at a place of a row."""
+        """Return the function that computes the value at a position in a row."""
         return [
             f"template <{steps}>",
             f"inline {value_type(self.results[0][1])} fused_value(",
-            *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint place) {",
-            *self._fetch_lines("place"), *(f"    {line}" for line in lines),
+            *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint position) {",
+            *self._fetch_lines("position"), *(f"    {line}" for line in lines),
             f"    return {self.results[0][0]};", "}", "",
         ]  # fmt: skip
 
@@ -215,7 +215,7 @@ def _split_rows_kernel(steps: str, buffers: list[str], rows: list[str], out: str
         "    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],",
         "    uint simd [[simdgroup_index_in_threadgroup]],",
         "    uint simds [[dispatch_simdgroups_per_threadgroup]]) {",
-        "    const uint place = group * simds + simd, row = place / splits.parts, part = place % splits.parts;",
+        "    const uint index = group * simds + simd, row = index / splits.parts, part = index % splits.parts;",
         "    const uint first = part * splits.stretch + lane;",
         "    const uint count = part + 1 == splits.parts ? splits.rest : splits.stretch, runs = count / LANES;",
         *rows, f"{out} + part;",

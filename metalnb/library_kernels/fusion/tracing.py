@@ -13,7 +13,7 @@ import numpy as np
 from ...arrays.promotion import DTYPES, as_dtype, floating_dtype, is_float, kind_of, promote, promote_weak
 from ...engine.unit import literal as integer_literal
 from ..elementwise.elementwise_text import Formula
-from .traced import TracedOperators
+from .traced_operators import TracedOperators
 
 __all__ = ["Reduced", "Trace", "Traced", "value_type"]
 

@@ -14,8 +14,8 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import kind_of
 from ...arrays.protocols import is_basic
-from ..elementwise.by_name import BY_NAME
-from ..launching.bits import fault_word
+from ...plurals import quantity
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.compaction import flat_nonzero, select, select_into
 from ..launching.copying import (
     check_writable,
@@ -26,6 +26,7 @@ from ..launching.copying import (
     make_contiguous,
     source_for,
 )
+from ..launching.element_bits import fault_word
 from ..launching.gather import check_indices, gather, indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program
@@ -45,7 +46,7 @@ class _IndexPlan(NamedTuple):
     view : Array
         The array after all slices, integers and new axes.
     at, depth : int
-    places : Array
+    flat_indices : Array
         int64, counted through the indexed axes.
     result_at : int
         The position of the indexed axes in the result.
@@ -56,7 +57,7 @@ class _IndexPlan(NamedTuple):
     view: Array
     at: int
     depth: int
-    places: Array
+    flat_indices: Array
     result_at: int
     axis: int
 
@@ -76,11 +77,11 @@ def get(x: Array, key: Any) -> Array:
     view, n = plan.view, math.prod(plan.view.shape[plan.at : plan.at + plan.depth])
     lead, tail = view.shape[: plan.at], view.shape[plan.at + plan.depth :]
     rows = make_contiguous(view).reshape((*lead, n, *tail))
-    gathered = gather("x[…]", rows, plan.places, plan.at, label=plan.axis)
+    gathered = gather("x[…]", rows, plan.flat_indices, plan.at, label=plan.axis)
     if plan.result_at == plan.at:
         return gathered
-    axes = range(plan.at, plan.at + plan.places.ndim)
-    targets = range(plan.result_at, plan.result_at + plan.places.ndim)
+    axes = range(plan.at, plan.at + plan.flat_indices.ndim)
+    targets = range(plan.result_at, plan.result_at + plan.flat_indices.ndim)
     return contiguous_copy(gathered.viewed(np.moveaxis(gathered.host, axes, targets)))
 
 
@@ -102,10 +103,10 @@ def put(x: Array, key: Any, value: Any) -> None:
         _put_selected(x, mask, value)
         return
     plan = _plan_index(x, key)
-    view, depth, rank = plan.view, plan.depth, plan.places.ndim
+    view, depth, rank = plan.view, plan.depth, plan.flat_indices.ndim
     lead, tail = view.shape[: plan.at], view.shape[plan.at + depth :]
     source = source_for("x[…] = value", x, value)
-    shape = (*(lead + tail)[: plan.result_at], *plan.places.shape, *(lead + tail)[plan.result_at :])
+    shape = (*(lead + tail)[: plan.result_at], *plan.flat_indices.shape, *(lead + tail)[plan.result_at :])
     try:
         broadcast_host = np.broadcast_to(source.host, shape)
     except ValueError:
@@ -116,7 +117,8 @@ def put(x: Array, key: Any, value: Any) -> None:
     front_host = np.moveaxis(view.host, range(plan.at, plan.at + depth), range(depth))
     front = view.viewed(front_host)
     flat = make_contiguous(front).reshape((-1 if front.size else math.prod(front_host.shape[:depth]), *lead, *tail))
-    scatter_into(flat, plan.places, rows if source.size != 1 else rows.reshape(()), "x[…] = value", axis=plan.axis)
+    values = rows if source.size != 1 else rows.reshape(())
+    scatter_into(flat, plan.flat_indices, values, "x[…] = value", axis=plan.axis)
     if flat.block is not x.block:
         copy_into(front, flat.reshape(front.shape))
 
@@ -175,8 +177,8 @@ def _plan_index(x: Array, key: Any) -> _IndexPlan:
         view = view.viewed(np.moveaxis(view.host, axes, range(len(axes))))
         first = 0
     axes_of_x = [sum(p is not None for p in parts[:d]) for d in axes]  # their numbers in x
-    places = _combine(arrays, view.shape[first : first + len(axes)], axes_of_x)
-    return _IndexPlan(view, first, len(axes), places, first, axes_of_x[0])
+    flat_indices = _combine(arrays, view.shape[first : first + len(axes)], axes_of_x)
+    return _IndexPlan(view, first, len(axes), flat_indices, first, axes_of_x[0])
 
 
 def _resolve_scalar_masks(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
@@ -184,8 +186,7 @@ def _resolve_scalar_masks(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[
     answers = [_scalar_mask(p) for p in key]
     if not any(b is not None for b in answers):
         return x, key
-    if sum(map(_axes_used, key)) > x.ndim:
-        raise IndexError(f"x[…]: {sum(map(_axes_used, key))} indices for an array of {x.ndim} axes.")
+    _check_axis_count(x, key)
     lead: list[Any] = []
     for part, answer in zip(key, answers, strict=True):
         lead += [None] if answer is not None else [part] if part is Ellipsis else [slice(None)] * _axes_used(part)
@@ -201,11 +202,18 @@ def _scalar_mask(part: Any) -> bool | None:
     return bool(part) if is_mask else None
 
 
-def _expand(x: Array, key: tuple[Any, ...]) -> list[Any]:
-    """Expand a key to one part for every axis, without an ellipsis, with masks and lists as index arrays."""
+def _check_axis_count(x: Array, key: tuple[Any, ...]) -> int:
+    """Return the number of axes that a key indexes; refuse more than the array has."""
     count = sum(map(_axes_used, key))
     if count > x.ndim:
-        raise IndexError(f"x[…]: {count} indices for an array of {x.ndim} axes.")
+        axes_text = quantity(x.ndim, "axis", "axes")
+        raise IndexError(f"x[…]: {quantity(count, 'index', 'indices')} for an array of {axes_text}.")
+    return count
+
+
+def _expand(x: Array, key: tuple[Any, ...]) -> list[Any]:
+    """Expand a key to one part for every axis, without an ellipsis, with masks and lists as index arrays."""
+    count = _check_axis_count(x, key)
     rest = [slice(None)] * (x.ndim - count)
     parts: list[Any] = []
     axis = 0
@@ -249,18 +257,18 @@ def _combine(arrays: list[Array], shape: tuple[int, ...], axes: list[int]) -> Ar
         shapes = " and ".join(str(a.shape) for a in arrays)
         raise IndexError(f"x[…]: index arrays of shapes {shapes} do not broadcast.") from None
     engine = arrays[0].engine
-    places = empty(shape_of_all, _INT64, engine)
+    flat_indices = empty(shape_of_all, _INT64, engine)
     stride = math.prod(shape)
     for d, (indices, n) in enumerate(zip(arrays, shape, strict=True)):
         stride //= max(n, 1)
         is_full = indices.shape == shape_of_all
         full_indices = make_contiguous(indices) if is_full else contiguous_copy(indices, shape_of_all)
-        if places.size:
+        if flat_indices.size:
             fault = fault_word(engine)
             kernel = program("gather.metal", engine, ALONE=True).combine_indices
-            dispatch(kernel, full_indices, places, n, stride, int(d == 0), fault, grid=places.size)
+            dispatch(kernel, full_indices, flat_indices, n, stride, int(d == 0), fault, grid=flat_indices.size)
             check_indices("x[…]", fault, full_indices, n, axes[d])
-    return places
+    return flat_indices
 
 
 def set_items(x: Array, key: Any, value: Any) -> None:

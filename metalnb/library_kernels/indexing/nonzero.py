@@ -42,15 +42,15 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     return along_axes(flat_nonzero("nonzero", x), x.shape)
 
 
-def along_axes(places: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+def along_axes(flat_indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """Turn positions, counted through a shape, into an index for each of its axes."""
     if len(shape) == 1:
-        return (places,)
+        return (flat_indices,)
     axes: list[Array] = []
     for n in reversed(shape[1:]):
-        axes.append(places % max(n, 1))
-        places = places // max(n, 1)
-    return (places, *reversed(axes))
+        axes.append(flat_indices % max(n, 1))
+        flat_indices = flat_indices // max(n, 1)
+    return (flat_indices, *reversed(axes))
 
 
 @op("searching", reference=np.argwhere, dtypes=ALL, kernels=("search.metal",), flops=0, numpy=(np.argwhere,),

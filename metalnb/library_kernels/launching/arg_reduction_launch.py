@@ -50,10 +50,10 @@ def arg_reduce(order: str, x: Array, form: tuple[int, int, int], out: Array) -> 
         if second is not None:
             second.start(x, values, out)
         return out
-    places = empty((parts,), _UINT, x.engine)
-    first.start(x, values, places)
+    positions = empty((parts,), _UINT, x.engine)
+    first.start(x, values, positions)
     if second is not None:
-        second.start(values, places, out)
+        second.start(values, positions, out)
     return out
 
 

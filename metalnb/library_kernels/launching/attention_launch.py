@@ -44,14 +44,14 @@ def attend(
     out = empty((*q.shape[:-1], v.shape[-1]), q.dtype, q.engine)
     from_q, from_k, from_v = (x.offset // x.itemsize for x in (q, k, v))
     starts = (from_q, from_k, from_v, 0 if mask is None else mask.offset // mask.itemsize)
-    is_whole = all(
+    are_aligned = all(
         is_aligned(x, _WORD) and not x.offset % _WORD and not x.shape[-1] * x.itemsize % _WORD for x in (k, v)
     )
     pitch = q.shape[-2] * k.shape[-2] if mask is not None and mask.ndim > 2 else 0
     shape = AttentionShape(
-        heads=math.prod(q.shape[:-2]), share=share, queries=q.shape[-2], keys=k.shape[-2], own=q.shape[-1],
-        wide=v.shape[-1], kind=tag(q.dtype), masked=mask is not None, causal=causal, mask_pitch=pitch, starts=starts,
-        scale=scale, whole=is_whole,
+        heads=math.prod(q.shape[:-2]), share=share, queries=q.shape[-2], keys=k.shape[-2], key_width=q.shape[-1],
+        value_width=v.shape[-1], kind=tag(q.dtype), masked=mask is not None, causal=causal, mask_pitch=pitch,
+        starts=starts, scale=scale, rows_aligned=are_aligned,
     )  # fmt: skip
     steps = _launches(shape, q.engine.name, device_of(q.engine.caps))
     if not steps:

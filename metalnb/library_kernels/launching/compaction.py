@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
+from ...plurals import quantity
 from ..planning.device import LANES
-from .bits import as_bits, order_of, width
+from .element_bits import as_bits, order_of, width
 from .launcher import dispatch
 from .programs import program
 
@@ -113,6 +114,7 @@ def select_into(x: Array, mask: Array, values: Array) -> None:
     compaction = count_kept("x[mask]", mask, "nonzero")
     count = compaction.total
     if values.shape != (count,):
-        raise ValueError(f"x[mask] = value: the mask chooses {count} elements; got values of shape {values.shape}.")
+        elements = quantity(count, "element")
+        raise ValueError(f"x[mask] = value: the mask selects {elements}; got values of shape {values.shape}.")
     if count:
         compaction.start(f"select_put_{width(x.dtype)}", as_bits(values), as_bits(x))

@@ -58,7 +58,7 @@ def convolve(x: Array, weight: Array, bias: Array | None, window: Windows, group
     Array (N, O, H', W') or (N, O, W')
         In x's dtype, summed in float32; None if an image is too large for the kernel.
     """
-    out = empty((x.shape[0], weight.shape[0], *window.places(x.shape[2:])), x.dtype, x.engine)
+    out = empty((x.shape[0], weight.shape[0], *window.positions(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
     x, weight, bias_array, offsets = _operands(x, weight, bias)
@@ -83,7 +83,7 @@ def _operands(x: Array, weight: Array, bias: Array | None) -> tuple[Array, Array
 
 def convolve_by_channels(x: Array, weight: Array, bias: Array | None, window: Windows, groups: int) -> Array | None:
     """Convolve as `convolve` does, each channel separately, on a GPU; None if groups have several channels."""
-    out = empty((x.shape[0], weight.shape[0], *window.places(x.shape[2:])), x.dtype, x.engine)
+    out = empty((x.shape[0], weight.shape[0], *window.positions(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
     x, weight, bias_array, offsets = _operands(x, weight, bias)
@@ -116,17 +116,17 @@ def convolve_by_product(x: Array, weight: Array, window: Windows, groups: int) -
     None if no kernel takes these: few outputs, or channels that do not fill strips.
     """
     outputs, channels = weight.shape[0], weight.shape[1]
-    out = empty((x.shape[0], outputs, *window.places(x.shape[2:])), x.dtype, x.engine)
+    out = empty((x.shape[0], outputs, *window.positions(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
     device = device_of(x.engine.caps)
     # A window's element, with all its channels.
     channel_last = contiguous_copy(weight.viewed(np.moveaxis(weight.host, 1, -1)))
-    whole = is_aligned(channel_last)
-    last = device.copies and whole and x.itemsize == 2 and not channels % LANES
+    weights_aligned = is_aligned(channel_last)
+    last = device.copies and weights_aligned and x.itemsize == 2 and not channels % LANES
     shape, x = x.shape, contiguous_copy(x.viewed(np.moveaxis(x.host, 1, -1))) if last else make_contiguous(x)
     product = _windows(
-        shape, x.offset, (outputs, channels), window, groups, x.dtype, device, x.device, is_aligned=whole,
+        shape, x.offset, (outputs, channels), window, groups, x.dtype, device, x.device, is_aligned=weights_aligned,
         channels_last=last,
     )  # fmt: skip
     if product is None:
@@ -144,14 +144,14 @@ def _windows(  # noqa: PLR0913  (everything that determines a plan)
         geometry, shape = geometry.of_one_row, (*shape[:2], 1, shape[2])
     outputs, channels = lines
     image, terms = shape[2:], channels * math.prod(geometry.size)
-    places = geometry.places(image)
+    positions = geometry.positions(image)
     padding_before = tuple(p for p, _ in geometry.padding)
-    pairs = (image, places, geometry.size, geometry.stride, geometry.dilation, padding_before)
+    pairs = (image, positions, geometry.size, geometry.stride, geometry.dilation, padding_before)
     numbers = (v for pair in pairs for v in reversed(pair))
     window = record(_WINDOW.pack(*numbers, channels, groups * channels))
     weights = Strided((groups, outputs // groups, terms), (outputs // groups * terms, terms, 1), 0)
     images = Strided((shape[0], groups, channels, *image), (), offset // dtype.itemsize)
-    settings = (math.prod(places), window, dtype.name, device)
+    settings = (math.prod(positions), window, dtype.name, device)
     plan = plan_windows(weights, images, *settings, aligned=is_aligned, channels_last=channels_last)
     return None if plan is None else compile_plan(plan, named(engine))
 

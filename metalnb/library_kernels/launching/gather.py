@@ -11,9 +11,10 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
+from ...plurals import quantity
 from ..planning.device import LANES, device_of
-from .bits import NO_FAULT, as_bits, fault_word, reuse_fault_word, threadgroup_for, width
 from .copying import convert, make_contiguous
+from .element_bits import NO_FAULT, as_bits, fault_word, reuse_fault_word, threadgroup_for, width
 from .launcher import dispatch
 from .programs import program
 
@@ -41,7 +42,7 @@ def indices_of(caller: str, indices: Any, engine: Engine) -> Array:
 
 
 def _integers(indices: Any) -> Any:
-    """Read lists as NumPy does, except that an empty one holds integers."""
+    """Read lists as NumPy does, except that an empty list becomes integers."""
     data = np.asarray(indices)
     return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
 
@@ -59,12 +60,10 @@ def check_indices(caller: str, fault: Array, indices: Array, n: int, axis: int |
         reuse_fault_word(fault)
     else:
         index = int(indices.read().reshape(-1)[position])
-        place = tuple(int(p) for p in np.unravel_index(position, indices.shape))
+        index_position = tuple(int(p) for p in np.unravel_index(position, indices.shape))
         axis_text = "" if axis is None else f"axis {axis} with "
-        raise IndexError(
-            f"{caller}: index {index} (at {place} of the indices) is out of bounds for {axis_text}{n} elements: "
-            f"{-n} to {n - 1}." if n else f"{caller}: index {index} into {axis_text}no elements."
-        )  # fmt: skip
+        subject = f"{caller}: index {index} (at {index_position} of the indices) is out of bounds for {axis_text}"
+        raise IndexError(f"{subject}{quantity(n, 'element')}: {-n} to {n - 1}." if n else f"{subject}no elements.")
 
 
 def gather(

@@ -133,7 +133,7 @@ def _plan_for(make: Make, a: Array, b: Array, batch: Shape) -> CompiledProduct:
     operands = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
     engine = a.engine
     device = device_of(engine.caps) if make is plan_product else CORES
-    vectors = (is_aligned(a), is_aligned(b)) if device.tile_places else ()
+    vectors = (is_aligned(a), is_aligned(b)) if device.tile_threadgroups else ()
     return plan_cached(make, *operands, batch, (a.dtype, b.dtype), device, vectors, engine.name)
 
 

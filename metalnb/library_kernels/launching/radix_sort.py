@@ -18,8 +18,8 @@ from ...engine.base import Engine
 from ...program import Program
 from ..planning.device import LANES, Device, device_of
 from ..planning.packed_record import record
-from .bits import as_bits, order_of, width
 from .copying import contiguous_copy
+from .element_bits import as_bits, order_of, width
 from .launcher import Launch, dispatch
 from .programs import program
 from .reduction_launch import Monoid
@@ -106,16 +106,16 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
         rows_per_group = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
                  grid=LANES * -(-rows // rows_per_group), threadgroup=LANES)  # fmt: skip
-    elif device.tile_places and n <= _sort_tile(x.itemsize):
+    elif device.tile_threadgroups and n <= _sort_tile(x.itemsize):
         source = contiguous_copy(bits) if bits.offset else bits
         launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
         launch.start(source, out.keys, *(out.indices or (None,)))
-    elif not device.tile_places and (n <= _TILE_ROW or (rows >= _ENOUGH_ROWS and n <= _LONG_TILE_ROW)):
+    elif not device.tile_threadgroups and (n <= _TILE_ROW or (rows >= _ENOUGH_ROWS and n <= _LONG_TILE_ROW)):
         second_buffer = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, second_buffer.keys, out.keys, n,
                  *second_buffer.indices, *out.indices,
                  grid=lanes * rows, threadgroup=lanes)  # fmt: skip
-    elif device.tile_places:
+    elif device.tile_threadgroups:
         kernels = program(
             "sort_tiles.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed
         )
@@ -149,14 +149,14 @@ def select_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | 
     device = device_of(x.engine.caps)
     if k > _SELECTED or n >= _KEY_LIMIT or not _repays_selection(k, n, device):
         return None
-    keys, places = as_bits(x), None
+    keys, candidates = as_bits(x), None
     rows = x.size // n
     order = (order_of(x.dtype), descending)
-    parts_wanted = 2 * (device.tile_places or _CORES)
+    parts_wanted = 2 * (device.tile_threadgroups or _CORES)
     while (parts := min(-(-parts_wanted // rows), n // max(_PART, _PART_RATIO * k))) > 1:
-        keys, places = _select(keys, places, (rows, n, k, parts), order, _UINT)
+        keys, candidates = _select(keys, candidates, (rows, n, k, parts), order, _UINT)
         n = parts * k
-    keys, positions = _select(keys, places, (rows, n, k, 1), order, _LONG_INT)
+    keys, positions = _select(keys, candidates, (rows, n, k, 1), order, _LONG_INT)
     shape = (*x.shape[:-1], k)
     return keys.viewed(keys.host.view(x.dtype)).reshape(shape), positions.reshape(shape)
 
@@ -167,25 +167,29 @@ def _repays_selection(k: int, n: int, device: Device) -> bool:
 
 
 def _select(
-    keys: Array, places: Array | None, shape: tuple[int, int, int, int], order: tuple[int, bool], index: np.dtype[Any],
+    keys: Array, candidates: Array | None, shape: tuple[int, int, int, int], order: tuple[int, bool],
+    index: np.dtype[Any],
 ) -> tuple[Array, Array]:  # fmt: skip
     """Select from rows of keys, split into parts: `shape` is rows, keys of a row, k, parts."""
     rows, _, k, parts = shape
-    launch = _selection(keys.dtype, shape, keys.offset, order, index, keys.device, among=places is not None)
+    are_candidates = candidates is not None
+    launch = _selection(
+        keys.dtype, shape, keys.offset, order, index, keys.device, are_candidates=are_candidates,
+    )  # fmt: skip
     selected_keys, positions = (empty((rows, parts * k), dtype, keys.engine) for dtype in (keys.dtype, index))
-    launch.start(keys, keys if places is None else places, selected_keys, positions)
+    launch.start(keys, keys if candidates is None else candidates, selected_keys, positions)
     return selected_keys, positions
 
 
 @functools.lru_cache(_PLANS)
 def _selection(
     dtype: np.dtype[Any], shape: tuple[int, int, int, int], offset: int, order: tuple[int, bool],
-    index: np.dtype[Any], engine: str, *, among: bool,
+    index: np.dtype[Any], engine: str, *, are_candidates: bool,
 ) -> Launch:  # fmt: skip
     rows, n, k, parts = shape
     kernels = program("radix_select.metal", named(engine), KIND=order[0], DESCENDING=order[1])
     name = f"{'select' if index == _LONG_INT else 'candidates'}_{width(dtype)}"
-    settings = record(struct.pack("<Q4I", offset // dtype.itemsize, n, k, parts, among))
+    settings = record(struct.pack("<Q4I", offset // dtype.itemsize, n, k, parts, are_candidates))
     threads = 1024 if n // parts > 2 * _PART else 256
     grid = (rows * parts * threads, 1, 1)
     return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).bind_records(named(engine))

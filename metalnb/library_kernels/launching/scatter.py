@@ -10,8 +10,8 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ..planning.device import LANES
-from .bits import as_bits, fault_word, width
 from .copying import contiguous_copy, convert, copy_into, make_contiguous, source_for
+from .element_bits import as_bits, fault_word, width
 from .gather import check_indices, check_length, gather
 from .launcher import dispatch
 from .programs import program
@@ -51,41 +51,43 @@ def scatter(caller: str, x: Array, indices: Array, values: Array, *, add: bool =
     is_single = inner == 1
     engine = x.engine
     kernels = program("gather.metal", engine, ALONE=is_single)
-    places, fault = empty((count,), _UINT32, engine), fault_word(engine)
+    positions, fault = empty((count,), _UINT32, engine), fault_word(engine)
     indices = make_contiguous(indices)
-    dispatch(kernels.resolve_indices, indices, places, n, fault, grid=count)
+    dispatch(kernels.resolve_indices, indices, positions, n, fault, grid=count)
     check_indices(caller, fault, indices, n, axis)
     if inner == 0:
         return
     bits = max(0, (n - 1).bit_length() - 8)
-    places, values, starts = _sort_by_place(places, values, bits)
+    positions, values, starts = _sort_by_position(positions, values, bits)
     word = _sum_word(x.dtype) if add else f"put_{width(x.dtype)}"
     updates = {"count": count, "rows": values.shape[0], "inner": inner, "bits": bits}
     target, source = (_summable(a) if add else as_bits(a) for a in (x, values))
     if is_single and engine.caps.serial:
         kernel = program("scatter_serial.metal", engine)[f"scatter_{word}"]
-        dispatch(kernel, target, places, starts, source, updates, grid=DIGITS, threadgroup=1)
+        dispatch(kernel, target, positions, starts, source, updates, grid=DIGITS, threadgroup=1)
         return
-    dispatch(kernels[f"scatter_{word}"], target, places, starts, source, updates,
+    dispatch(kernels[f"scatter_{word}"], target, positions, starts, source, updates,
              grid=(LANES if is_single else -(-inner // LANES) * LANES, DIGITS), threadgroup=(LANES, 1))  # fmt: skip
 
 
-def _sort_by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
+def _sort_by_position(positions: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
     """Sort positions and their values by the positions' high bits; return them and the start of each bucket."""
-    engine, count = places.engine, places.size
+    engine, count = positions.engine, positions.size
     kernels = pass_kernels(engine, kind=0, descending=False, indexed=True)
-    sorted_places, moved_values = (empty((count,), _UINT32, engine) for _ in range(2))
+    sorted_positions, moved_values = (empty((count,), _UINT32, engine) for _ in range(2))
     is_broadcast = values.shape[0] == 1 and count > 1
     # Values of 32 bits move with their positions; others are fetched afterwards by index.
     travel = values.size == count and values.dtype.itemsize == 4 and not is_broadcast
     carried = as_bits(values.reshape(count)) if travel else moved_values
-    counts = radix_pass(kernels, places, (carried,), sorted_places, (moved_values,), 1, count, bits, first=not travel)
+    counts = radix_pass(
+        kernels, positions, (carried,), sorted_positions, (moved_values,), 1, count, bits, first=not travel,
+    )  # fmt: skip
     starts = counts[0, -1]
     if travel:
         values = moved_values.viewed(moved_values.host.view(values.dtype).reshape(values.shape))
     elif not is_broadcast:
         values = gather("scatter", values, convert(moved_values, _INT64), 0)
-    return sorted_places, values, make_contiguous(starts)
+    return sorted_positions, values, make_contiguous(starts)
 
 
 def _sum_word(dtype: np.dtype[Any]) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import promote
-from ..elementwise.by_name import BY_NAME
+from ...plurals import quantity
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, convert
 from ..op import NUMERIC, op
 from ..reductions import basic_reductions
@@ -37,16 +38,17 @@ def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     inputs, arrow, right = text.partition("->")
     parts = inputs.split(",")
     if len(parts) != len(ranks):
-        raise ValueError(f"einsum: {subscripts!r} names {len(parts)} operands; got {len(ranks)}.")
+        raise ValueError(f"einsum: {subscripts!r} names {quantity(len(parts), 'operand')}; got {len(ranks)}.")
     parsed = []
     free_rank = 0
     for part, rank in zip(parts, ranks, strict=True):
         operands_text = part.replace("...", "", 1)
         if not all(c.isalpha() for c in operands_text):
-            raise ValueError(f"einsum: {subscripts!r} has a letter that is none: {part!r}.")
+            raise ValueError(f"einsum: {subscripts!r} has a character in {part!r} that is not a letter.")
         ellipsis_letters = rank - len(operands_text)
         if ellipsis_letters < 0 or (ellipsis_letters and "..." not in part):
-            raise ValueError(f"einsum: {part!r} names {len(operands_text)} axes; the operand has {rank}.")
+            named = quantity(len(operands_text), "axis", "axes")
+            raise ValueError(f"einsum: {part!r} names {named}; the operand has {rank}.")
         free_rank = max(free_rank, ellipsis_letters)
         parsed.append(part.replace("...", "".join(_ELLIPSIS_LETTERS[64 - ellipsis_letters :])))
     if not arrow:
@@ -183,7 +185,7 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
         If the subscripts do not fit the operands.
     """
     if not isinstance(subscripts, str):
-        raise TypeError(f"einsum: the subscripts come first, as text; got {type(subscripts).__name__}.")
+        raise TypeError(f"einsum: the first argument must be the subscripts, a str; got {type(subscripts).__name__}.")
     arrays = [as_array("einsum", x) for x in operands]
     if not arrays:
         raise ValueError("einsum: needs an operand; got none.")

@@ -15,7 +15,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import promote
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, convert
 from ..launching.product_launch import dot_products, product
 from ..op import ALL, NUMERIC, LeastTraffic, Op, OpRow, op

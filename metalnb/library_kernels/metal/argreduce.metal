@@ -48,10 +48,10 @@ inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) 
 
 // The first position that any SIMD-group of a threadgroup has found in its part; one without a match reports the part's
 // length.
-inline uint first_in_group(uint found, Part part, threadgroup uint* places, uint lane, uint simd, uint simds) {
-    if (lane == 0) places[simd] = found < part.count ? part.first + found : ~0u;
+inline uint first_in_group(uint candidate, Part part, threadgroup uint* positions, uint lane, uint simd, uint simds) {
+    if (lane == 0) positions[simd] = candidate < part.count ? part.first + candidate : ~0u;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    const uint first = lowest(lane < simds ? places[lane] : ~0u);
+    const uint first = lowest(lane < simds ? positions[lane] : ~0u);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     return first;
 }
@@ -69,8 +69,8 @@ kernel void argreduce_rows(device const memory_of<T>* x, device value_of<T>* val
     if (r.parts > 1) {
         if (lane == 0) values[at] = best;
     } else {
-        const uint place = search<Order, T>(x, count, best, lane);
-        if (lane == 0) out[row] = place;
+        const uint position = search<Order, T>(x, count, best, lane);
+        if (lane == 0) out[row] = position;
     }
 }
 
@@ -84,8 +84,8 @@ kernel void argreduce_pick(device const memory_of<T>* x, device const value_of<T
     const auto best = best_of<Order, V>(values, r.parts, lane);
     const uint part = search<Order, V>(values, r.parts, best, lane);
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;
-    const uint place = search<Order, T>(x + r.offset + row * r.pitch + part * ulong(r.stretch), count, best, lane);
-    if (lane == 0) out[row] = part * long(r.stretch) + place;
+    const uint position = search<Order, T>(x + r.offset + row * r.pitch + part * ulong(r.stretch), count, best, lane);
+    if (lane == 0) out[row] = part * long(r.stretch) + position;
 }
 
 // The same for a threadgroup: its SIMD-groups share the stretches, and then the elements of the one that has the best.
@@ -98,22 +98,22 @@ kernel void argreduce_pick_shared(device const memory_of<T>* x, device const val
     using V = value_of<T>;
     using M = typename Order::template monoid<V>;
     threadgroup V bests[LANES];
-    threadgroup uint places[LANES];
+    threadgroup uint positions[LANES];
     values += row * r.parts;
     const Part stretches(r.parts, simd, simds);
     const auto best = across_group<M>(best_of<Order, V>(values + stretches.first, stretches.count, lane), bests, lane, simd, simds);
     const uint part = first_in_group(
-        search<Order, V>(values + stretches.first, stretches.count, best, lane), stretches, places, lane, simd, simds);
+        search<Order, V>(values + stretches.first, stretches.count, best, lane), stretches, positions, lane, simd, simds);
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;
     const Part elements(count, simd, simds);
     x += r.offset + row * r.pitch + part * ulong(r.stretch) + elements.first;
-    const uint place = first_in_group(search<Order, T>(x, elements.count, best, lane), elements, places, lane, simd, simds);
-    if (lane == 0 && simd == 0) out[row] = part * long(r.stretch) + place;
+    const uint position = first_in_group(search<Order, T>(x, elements.count, best, lane), elements, positions, lane, simd, simds);
+    if (lane == 0 && simd == 0) out[row] = part * long(r.stretch) + position;
 }
 
 // Columns: each lane goes down one column of a stretch.
 template <typename Order, typename T>
-kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* places,
+kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* positions,
                               constant Reduction& r, uint group [[threadgroup_position_in_grid]],
                               uint lane [[thread_index_in_simdgroup]]) {
     using V = value_of<T>;
@@ -153,28 +153,28 @@ kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<val
         const uint c = at + lane;
         if (lane < width - at) {
             values[out + c] = best[c];
-            places[out + c] = start + when[c];
+            positions[out + c] = start + when[c];
         }
     }
 }
 
 // The same for devices with slow loads: each thread goes down a stretch of one column, eight elements at a time.
 template <typename Order, typename T>
-kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* places,
-                           constant Reduction& r, uint place [[thread_position_in_grid]]) {
+kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* positions,
+                           constant Reduction& r, uint position [[thread_position_in_grid]]) {
     using V = value_of<T>;
-    const uint column = place % r.width, part = place / r.width % r.parts, outer = place / r.width / r.parts;
+    const uint column = position % r.width, part = position / r.width % r.parts, outer = position / r.width / r.parts;
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;
     const ulong start = part * ulong(r.stretch);
     x += r.offset + outer * r.outer_pitch + start * r.pitch + column;
     V best = storage<T>::load(x[0]);
     uint when = 0, i = 0;
     for (; i + IN_FLIGHT <= count; i += IN_FLIGHT) {
-        V own[IN_FLIGHT];
-        for (uint k = 0; k < IN_FLIGHT; ++k, x += r.pitch) own[k] = storage<T>::load(*x);
+        V loaded[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k, x += r.pitch) loaded[k] = storage<T>::load(*x);
         for (uint k = 0; k < IN_FLIGHT; ++k) {
-            const bool take = Order::better(own[k], best);
-            best = take ? own[k] : best;
+            const bool take = Order::better(loaded[k], best);
+            best = take ? loaded[k] : best;
             when = take ? i + k : when;
         }
     }
@@ -184,39 +184,39 @@ kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_
         best = take ? value : best;
         when = take ? i : when;
     }
-    values[place] = best;
-    places[place] = start + when;
+    values[position] = best;
+    positions[position] = start + when;
 }
 
 // The results of the stretches of columns: a thread goes through those of one column, in order.
 template <typename Order, typename V>
-kernel void argreduce_merge(device const V* values, device const ulong* places, device long* out,
-                            constant Reduction& r, uint place [[thread_position_in_grid]]) {
-    ulong at = place / r.width * r.outer_pitch + place % r.width, best = at;
+kernel void argreduce_merge(device const V* values, device const ulong* positions, device long* out,
+                            constant Reduction& r, uint position [[thread_position_in_grid]]) {
+    ulong at = position / r.width * r.outer_pitch + position % r.width, best = at;
     for (uint i = 1; i < r.count; ++i) {
         at += r.pitch;
         best = Order::better(values[at], values[best]) ? at : best;
     }
-    out[place] = long(places[best]);
+    out[position] = long(positions[best]);
 }
 
 // The same for many of them: a SIMD-group goes through those of one column, interleaved over its lanes.
 template <typename Order, typename V>
-kernel void argreduce_merge_lanes(device const V* values, device const ulong* places, device long* out,
+kernel void argreduce_merge_lanes(device const V* values, device const ulong* positions, device long* out,
                                   constant Reduction& r, uint group [[threadgroup_position_in_grid]],
                                   uint lane [[thread_index_in_simdgroup]],
                                   uint simd [[simdgroup_index_in_threadgroup]],
                                   uint simds [[dispatch_simdgroups_per_threadgroup]]) {
-    const uint place = group * simds + simd;
-    const ulong first = place / r.width * r.outer_pitch + place % r.width;
+    const uint position = group * simds + simd;
+    const ulong first = position / r.width * r.outer_pitch + position % r.width;
     V best = values[first];
-    ulong where = places[first];
+    ulong where = positions[first];
     for (uint i = lane; i < r.count; i += LANES) {
         const ulong at = first + i * r.pitch;
         const V value = values[at];
         const bool take = Order::better(value, best);
         best = take ? value : best;
-        where = take ? places[at] : where;
+        where = take ? positions[at] : where;
     }
     for (ushort mask = LANES / 2; mask > 0; mask /= 2) {
         const V other = from_lane(best, mask);
@@ -225,14 +225,14 @@ kernel void argreduce_merge_lanes(device const V* values, device const ulong* pl
         best = take ? other : best;
         where = take ? its : where;
     }
-    if (lane == 0) out[place] = long(where);
+    if (lane == 0) out[position] = long(where);
 }
 
 // Short reductions: one thread each, whatever the elements' strides.
 template <typename Order, typename T>
 kernel void argreduce_each(device const memory_of<T>* x, device long* out, constant Reduction& r,
-                           uint place [[thread_position_in_grid]]) {
-    x += r.offset + place / r.width * r.outer_pitch + place % r.width;
+                           uint position [[thread_position_in_grid]]) {
+    x += r.offset + position / r.width * r.outer_pitch + position % r.width;
     value_of<T> best = storage<T>::load(x[0]);
     uint when = 0;
     for (uint i = 1; i < r.count; ++i) {
@@ -241,5 +241,5 @@ kernel void argreduce_each(device const memory_of<T>* x, device long* out, const
         best = take ? value : best;
         when = take ? i : when;
     }
-    out[place] = when;
+    out[position] = when;
 }

@@ -20,7 +20,7 @@ struct Attention {
 constant constexpr float LOG2_E = 1.44269504088896340736f;
 
 /// The reference for scores: the largest so far, or 0 before there is one.
-inline float base_of(float most) { return most == -INFINITY ? 0.0f : most; }
+inline float base_of(float largest) { return largest == -INFINITY ? 0.0f : largest; }
 
 /// The factor of a sum of weighted values; a query that attends to no key gets zeros.
 inline float share_of(float total) { return total == 0.0f ? 0.0f : 1.0f / total; }

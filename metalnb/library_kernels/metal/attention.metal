@@ -24,7 +24,7 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
     for (uint e = 0; e < E; ++e) queries[e * LANES + lane] = storage<T>::load(q[e]) * a.scale;
     for (uint e = 0; e < V; ++e) sums[e * LANES + lane] = 0;
 
-    float most = -INFINITY, total = 0;
+    float largest = -INFINITY, total = 0;
     const uint end = a.causal ? min(a.keys, first + LANES) : a.keys;
     for (uint key = 0; key < end; key += KEYS) {
         float s[KEYS];
@@ -37,13 +37,13 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
             const float x = queries[e * LANES + lane];
             for (uint j = 0; j < KEYS; ++j) s[j] = fma(x, storage<T>::load(k[at[j] * ulong(E) + e]), s[j]);
         }
-        float top = most;
+        float top = largest;
         for (uint j = 0; j < KEYS; ++j) {
             if (MASKED) s[j] += mask[at[j]];
             s[j] = key + j < end && !(a.causal && key + j > row) ? s[j] : -INFINITY;
             top = max(top, s[j]);
         }
-        const float base = base_of(top), kept = exp(most - base);
+        const float base = base_of(top), kept = exp(largest - base);
         total *= kept;
         for (uint j = 0; j < KEYS; ++j) {
             s[j] = exp(s[j] - base);
@@ -54,7 +54,7 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
             for (uint j = 0; j < KEYS; ++j) sum = fma(s[j], storage<T>::load(v[at[j] * ulong(V) + e]), sum);
             sums[e * LANES + lane] = sum;
         }
-        most = top;
+        largest = top;
     }
     out += (head * ulong(a.queries) + known) * V;
     const float share = share_of(total);

@@ -85,9 +85,9 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     };
     simdgroup_matrix<T, 8, 8> x[HIGH][E / 8];
     simdgroup_float8x8 sum[HIGH][V / 8];
-    float most[HIGH], total[HIGH];
+    float largest[HIGH], total[HIGH];
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
-        most[r] = -INFINITY;
+        largest[r] = -INFINITY;
         total[r] = 0;
         device const T* own = q + min(row + 8 * r, a.queries - 1) * ulong(a.own);
         EACH_MATRIX for (uint c = 0; c < E / 8; ++c) {
@@ -118,7 +118,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);
         EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
             const uint own = row + 8 * r;
-            float top = most[r];
+            float top = largest[r];
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
                 float2 score = metalnb_matrix_elements(s[r][c]);
                 const uint at = key + 8 * c + column;
@@ -134,8 +134,8 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                 top = max(top, max(score.x, score.y));
             }
             top = largest_of_row(top);
-            const float base = base_of(top) * factor, kept = metalnb_exp2(fma(most[r], factor, -base));
-            most[r] = top;
+            const float base = base_of(top) * factor, kept = metalnb_exp2(fma(largest[r], factor, -base));
+            largest[r] = top;
             total[r] *= kept;
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
                 const float2 score = fma(metalnb_matrix_elements(s[r][c]), factor, -base);

@@ -40,7 +40,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     v += a.v + head * ulong(a.keys) * a.wide;
     mask += a.mask;
 
-    float query[ROWS][8], sum[ROWS][8], most[ROWS], total[ROWS];
+    float query[ROWS][8], sum[ROWS][8], largest[ROWS], total[ROWS];
     uint visible[ROWS];  // keys that the query attends to at most
     ulong mask_row[ROWS];
     UNROLL for (uint r = 0; r < ROWS; ++r) {
@@ -51,7 +51,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
             query[r][i] *= a.scale * LOG2_E;
             sum[r][i] = 0;
         }
-        most[r] = -INFINITY;
+        largest[r] = -INFINITY;
         total[r] = 0;
         visible[r] = a.causal ? min(a.keys, position + 1) : a.keys;
         mask_row[r] = query_head * a.mask_pitch + position * ulong(a.keys);
@@ -73,14 +73,14 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
         UNROLL for (uint u = 0; u < ABREAST; ++u)
             eight<T, WIDE>(numbers[u], v + min(key[u], end - 1) * ulong(a.wide), e, a.wide);
         UNROLL for (uint r = 0; r < ROWS; ++r) {
-            float top = most[r];
+            float top = largest[r];
             UNROLL for (uint u = 0; u < ABREAST; ++u) {
                 if (MASKED) score[r][u] += LOG2_E * mask[mask_row[r] + min(key[u], end - 1)];
                 score[r][u] = key[u] < min(end, visible[r]) ? score[r][u] : -INFINITY;
                 top = max(top, score[r][u]);
             }
-            const float base = base_of(top), kept = exp2(most[r] - base);
-            most[r] = top;
+            const float base = base_of(top), kept = exp2(largest[r] - base);
+            largest[r] = top;
             total[r] *= kept;
             UNROLL for (uint i = 0; i < 8; ++i) sum[r][i] *= kept;
             UNROLL for (uint u = 0; u < ABREAST; ++u) {
@@ -92,12 +92,12 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     }
     UNROLL for (uint r = 0; r < ROWS; ++r) {
         UNROLL for (uint d = SIDE; d < LANES; d *= 2) {
-            const float other = simd_shuffle_xor(most[r], ushort(d)), top = max(most[r], other), base = base_of(top);
-            const float kept = exp2(most[r] - base), gained = exp2(other - base);
+            const float other = simd_shuffle_xor(largest[r], ushort(d)), top = max(largest[r], other), base = base_of(top);
+            const float kept = exp2(largest[r] - base), gained = exp2(other - base);
             total[r] = total[r] * kept + simd_shuffle_xor(total[r], ushort(d)) * gained;
             UNROLL for (uint i = 0; i < 8; ++i)
                 sum[r][i] = sum[r][i] * kept + simd_shuffle_xor(sum[r][i], ushort(d)) * gained;
-            most[r] = top;
+            largest[r] = top;
         }
         if (first_row + r >= rows || slot != 0) continue;
         const uint row = first_row + r, query_head = head * a.share + row / a.queries, position = row % a.queries;
@@ -105,7 +105,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
         UNROLL for (uint i = 0; i < 8; ++i)
             if (e + i < a.wide) to[2 + e + i] = sum[r][i];
         if (e == 0) {
-            to[0] = most[r];
+            to[0] = largest[r];
             to[1] = total[r];
         }
     }
@@ -117,9 +117,9 @@ kernel void attend_together(device const float* parts, device memory_of<T>* out,
                             uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
     const uint pitch = a.wide + 2;
     parts += row * ulong(a.blocks) * pitch;
-    float most = -INFINITY, total = 0;
-    for (uint p = lane; p < a.blocks; p += LANES) most = max(most, parts[p * pitch]);
-    const float base = base_of(simd_max(most));
+    float largest = -INFINITY, total = 0;
+    for (uint p = lane; p < a.blocks; p += LANES) largest = max(largest, parts[p * pitch]);
+    const float base = base_of(simd_max(largest));
     for (uint p = lane; p < a.blocks; p += LANES) total += parts[p * pitch + 1] * exp2(parts[p * pitch] - base);
     const float share = share_of(simd_sum(total));
     for (uint e = lane; e < a.wide; e += LANES) {

@@ -70,10 +70,10 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
     if (MASKED) mask += a.mask + head * a.mask_pitch;
     const float scale = a.scale * LOG2_E;
 
-    float most[8], total[8];
+    float largest[8], total[8];
     float4 sum[8][FOURS];
     UNROLL for (uint r = 0; r < 8; ++r) {
-        most[r] = -INFINITY;
+        largest[r] = -INFINITY;
         total[r] = 0;
         UNROLL for (uint c = 0; c < FOURS; ++c) sum[r][c] = 0;
     }
@@ -104,9 +104,9 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
                 if (MASKED) s[r][j] += LOG2_E * mask[min(row + r, a.queries - 1) * ulong(a.keys) + min(at, a.keys - 1)];
                 if (edge && at >= visible) s[r][j] = -INFINITY;
             }
-            const float top = max(most[r], largest_of_16(max(max(s[r][0], s[r][1]), max(s[r][2], s[r][3]))));
-            const float base = base_of(top), kept = exp2(most[r] - base);
-            most[r] = top;
+            const float top = max(largest[r], largest_of_16(max(max(s[r][0], s[r][1]), max(s[r][2], s[r][3]))));
+            const float base = base_of(top), kept = exp2(largest[r] - base);
+            largest[r] = top;
             UNROLL for (uint j = 0; j < 4; ++j) s[r][j] = exp2(s[r][j] - base);
             total[r] = total[r] * kept + ((s[r][0] + s[r][1]) + (s[r][2] + s[r][3]));
             UNROLL for (uint c = 0; c < FOURS; ++c) sum[r][c] *= kept;

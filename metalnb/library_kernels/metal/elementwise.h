@@ -25,14 +25,14 @@ struct Walk {
 // The offset of the first element of row y.
 inline long row_of(constant Walk& walk, uint which, uint y) {
     constant Layout& operand = walk.operands[which];
-    long place = operand.offset;
-    if (walk.rank == 1) return place;
+    long start = operand.offset;
+    if (walk.rank == 1) return start;
     for (uint d = 1; d + 1 < walk.rank; ++d) {
-        place += long(y % walk.sizes[d]) * operand.strides[d];
+        start += long(y % walk.sizes[d]) * operand.strides[d];
         y /= walk.sizes[d];
     }
-    place += long(y) * operand.strides[walk.rank - 1];
-    return place;
+    start += long(y) * operand.strides[walk.rank - 1];
+    return start;
 }
 
 // How an operand is traversed: the offset of row y, and of x within it. These are types, so that the compiler knows the
@@ -40,7 +40,7 @@ inline long row_of(constant Walk& walk, uint which, uint y) {
 struct Unit {
     static long row(constant Walk& walk, uint which, uint y) { return row_of(walk, which, y); }
     static uint at(constant Layout&, uint x) { return x; }
-    template <typename M> static void put(device M* place, M value) { *place = value; }
+    template <typename M> static void put(device M* start, M value) { *start = value; }
 };
 struct Same : Unit {
     static uint at(constant Layout&, uint) { return 0; }

@@ -19,17 +19,17 @@ struct Axis {
 struct Item {
     uint i, k, o, inner;
 
-    Item(uint3 at, uint given) : i(ALONE ? 0 : at.x), k(ALONE ? at.x : at.y), o(ALONE ? at.y : at.z),
-        inner(ALONE ? 1 : given) {}
+    Item(uint3 at, uint inner_size) : i(ALONE ? 0 : at.x), k(ALONE ? at.x : at.y), o(ALONE ? at.y : at.z),
+        inner(ALONE ? 1 : inner_size) {}
     ulong in(ulong rows, ulong row) const { return (o * rows + row) * inner + i; }
 };
 
 constant constexpr uint NO_FAULT = 0xFFFFFFFFu;
 
 // An index as a position on an axis of n, or false.
-inline bool resolve(long index, uint n, thread uint& place) {
+inline bool resolve(long index, uint n, thread uint& resolved) {
     const long wrapped = index < 0 ? index + long(n) : index;
-    place = uint(wrapped);
+    resolved = uint(wrapped);
     return ulong(wrapped) < ulong(n);
 }
 
@@ -47,10 +47,10 @@ kernel void take(device const T* x [[buffer(0)]],
                  device atomic_uint& fault [[buffer(4)]],
                  uint3 at [[thread_position_in_grid]]) {
     const Item item(at, axis.inner);
-    uint place;
-    const bool inside = resolve(indices[item.k], axis.n, place);
+    uint resolved;
+    const bool inside = resolve(indices[item.k], axis.n, resolved);
     if (!inside) report(fault, item.k);
-    out[item.in(axis.count, item.k)] = x[item.in(axis.n, inside ? place : 0)];
+    out[item.in(axis.count, item.k)] = x[item.in(axis.n, inside ? resolved : 0)];
 }
 
 // The same for single elements, for devices with slow loads: a thread has SEVERAL, a threadgroup's length apart, and
@@ -78,10 +78,10 @@ kernel void take_several(device const T* x [[buffer(0)]],
         index[i] = indices[k < count ? k : count - 1];
     }
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
-        uint place;
-        const bool inside = resolve(index[i], n, place);
+        uint resolved;
+        const bool inside = resolve(index[i], n, resolved);
         wild = wild || !inside;
-        value[i] = x[inside ? place : 0];
+        value[i] = x[inside ? resolved : 0];
     }
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         const ulong k = first + i * THREADS;
@@ -90,8 +90,8 @@ kernel void take_several(device const T* x [[buffer(0)]],
     if (!wild) return;
     for (uint i = 0; i < SEVERAL; ++i) {
         const ulong k = first + i * THREADS;
-        uint place;
-        if (k < count && !resolve(indices[k], n, place)) report(fault, k);
+        uint resolved;
+        if (k < count && !resolve(indices[k], n, resolved)) report(fault, k);
     }
 }
 
@@ -105,35 +105,35 @@ kernel void take_along(device const T* x [[buffer(0)]],
                        uint3 at [[thread_position_in_grid]]) {
     const Item item(at, axis.inner);
     const ulong position = item.in(axis.count, item.k);
-    uint place;
-    const bool inside = resolve(indices[position], axis.n, place);
+    uint resolved;
+    const bool inside = resolve(indices[position], axis.n, resolved);
     if (!inside) report(fault, position);
-    out[position] = x[item.in(axis.n, inside ? place : 0)];
+    out[position] = x[item.in(axis.n, inside ? resolved : 0)];
 }
 
 // Before anything is written: check that all indices are in range, and keep their positions, counted from the start.
 kernel void resolve_indices(device const long* indices [[buffer(0)]],
-                            device uint* places [[buffer(1)]],
+                            device uint* positions [[buffer(1)]],
                             constant uint& n [[buffer(2)]],
                             device atomic_uint& fault [[buffer(3)]],
                             uint k [[thread_position_in_grid]]) {
-    uint place;
-    if (!resolve(indices[k], n, place)) report(fault, k);
-    places[k] = place;
+    uint resolved;
+    if (!resolve(indices[k], n, resolved)) report(fault, k);
+    positions[k] = resolved;
 }
 
 // Several index arrays form one position: places += index × stride.
 kernel void combine_indices(device const long* indices [[buffer(0)]],
-                            device long* places [[buffer(1)]],
+                            device long* positions [[buffer(1)]],
                             constant uint& n [[buffer(2)]],
                             constant long& stride [[buffer(3)]],
                             constant uint& first [[buffer(4)]],
                             device atomic_uint& fault [[buffer(5)]],
                             uint k [[thread_position_in_grid]]) {
-    uint place;
-    const bool inside = resolve(indices[k], n, place);
+    uint resolved;
+    const bool inside = resolve(indices[k], n, resolved);
     if (!inside) report(fault, k);
-    places[k] = (first ? 0 : places[k]) + (inside ? long(place) * stride : 0);
+    positions[k] = (first ? 0 : positions[k]) + (inside ? long(resolved) * stride : 0);
 }
 
 // ---- Scatter. The updates are sorted by their positions' high bits and otherwise in memory order (by a radix sort's
@@ -142,16 +142,16 @@ kernel void combine_indices(device const long* indices [[buffer(0)]],
 
 // Elements: of 32 updates at a time, those to the same position are applied one after another.
 template <typename Op>
-inline void scatter_elements(device typename Op::Memory* x, device const uint* places,
+inline void scatter_elements(device typename Op::Memory* x, device const uint* positions,
                              device const typename Op::Memory* values, constant Updates& updates, uint begin, uint end,
                              uint lane) {
     for (uint base = begin; base < end; base += SIMD) {
         const uint k = base + lane;
         const bool valid = k < end;
-        const uint place = valid ? places[k] : 0;
-        const uint turn = before(peers_of(place, valid, updates.bits), lane);
+        const uint resolved = valid ? positions[k] : 0;
+        const uint turn = before(peers_of(resolved, valid, updates.bits), lane);
         for (uint now = 0; votes_for(valid && turn >= now) != 0; ++now) {
-            if (valid && turn == now) x[place] = Op::update(x[place], values[updates.rows == 1 ? 0 : k]);
+            if (valid && turn == now) x[resolved] = Op::update(x[resolved], values[updates.rows == 1 ? 0 : k]);
             threadgroup_barrier(mem_flags::mem_device);
         }
     }
@@ -160,7 +160,7 @@ inline void scatter_elements(device typename Op::Memory* x, device const uint* p
 // x[places[k]][…] = update(x[places[k]][…], values[k][…]), for k in order.
 template <typename Op>
 kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
-                    device const uint* places [[buffer(1)]],
+                    device const uint* positions [[buffer(1)]],
                     device const uint* starts [[buffer(2)]],
                     device const typename Op::Memory* values [[buffer(3)]],
                     constant Updates& updates [[buffer(4)]],
@@ -170,13 +170,13 @@ kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
     const uint begin = starts[bucket];
     const uint end = bucket + 1 < BUCKETS ? starts[bucket + 1] : updates.count;
     if (ALONE) {
-        scatter_elements<Op>(x, places, values, updates, begin, end, lane);
+        scatter_elements<Op>(x, positions, values, updates, begin, end, lane);
         return;
     }
     const uint i = group.x * SIMD + lane;
     if (i >= updates.inner) return;
     for (uint k = begin; k < end; ++k) {
-        device typename Op::Memory* target = x + ulong(places[k]) * updates.inner + i;
+        device typename Op::Memory* target = x + ulong(positions[k]) * updates.inner + i;
         *target = Op::update(*target, values[ulong(updates.rows == 1 ? 0 : k) * updates.inner + i]);
     }
 }

@@ -20,9 +20,9 @@ inline uint before(uint lanes, uint lane) {
 inline uint peers_of(uint number, bool valid, uint bits) {
     uint peers = votes_for(valid);
     for (uint bit = 0; bit < bits; ++bit) {
-        const bool one = number >> bit & 1;
-        const uint votes = votes_for(one);
-        peers &= one ? votes : ~votes;
+        const bool is_set = number >> bit & 1;
+        const uint votes = votes_for(is_set);
+        peers &= is_set ? votes : ~votes;
     }
     return peers;
 }

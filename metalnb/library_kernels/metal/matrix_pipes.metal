@@ -62,9 +62,9 @@ template <uint H, uint THREADS> struct WindowPipes {
 };
 
 #if B_WINDOWS
-#define BRING_B(strip, left) y.bring(strip, w, t)
+#define BRING_B(strip, remaining) y.bring(strip, w, t)
 #else
-#define BRING_B(strip, left) B::bring(strip, y, left, t)
+#define BRING_B(strip, remaining) B::bring(strip, y, remaining, t)
 #endif
 
 /// C = A B by DOWN x ACROSS SIMD-groups, each of which computes HIGH x WIDE matrices of sums, kept as float.

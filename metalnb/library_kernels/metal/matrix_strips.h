@@ -22,17 +22,17 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
     /// The same for a single element.
     static uint2 one(uint i, bool along) { return along ? uint2(i / DEPTH, i % DEPTH) : uint2(i % H, i / H); }
 
-    /// Read this thread's part of the next strip, which has `left` elements; 0 beyond the ends.
-    static void read(thread uint4 (&held)[EACH], thread const Lines<ushort>& x, uint left, uint t) {
+    /// Read this thread's part of the next strip, which has `remaining` elements; 0 beyond the ends.
+    static void read(thread uint4 (&prefetched)[EACH], thread const Lines<ushort>& x, uint remaining, uint t) {
         UNROLL for (uint f = 0; f < (WAY == ANY ? 0 : EACH); ++f) {
             const uint2 at = eight(t + f * THREADS), start = eight(t);
             device const ushort* from = x.from + (at.x - start.x) * x.line + (at.y - start.y) * x.k;
-            held[f] = at.x < x.count && at.y < left ? *reinterpret_cast<device const uint4*>(from) : uint4(0);
+            prefetched[f] = at.x < x.count && at.y < remaining ? *reinterpret_cast<device const uint4*>(from) : uint4(0);
         }
     }
 
     /// Write the elements read into the strip, and move on to the next.
-    static void write(thread const uint4 (&held)[EACH], threadgroup ushort* strip, thread Lines<ushort>& x, uint left,
+    static void write(thread const uint4 (&prefetched)[EACH], threadgroup ushort* strip, thread Lines<ushort>& x, uint remaining,
                       bool along, uint t) {
         if (WAY == ANY) {
             const uint2 at = one(t, along);
@@ -41,22 +41,22 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
             device const ushort* from = x.from;
             _Pragma("clang loop unroll(disable)") for (uint e = 0; e < 8 * EACH; ++e, from += step) {
                 const uint line = at.x + e * lines, k = at.y + e * ks;
-                strip[place(line, k)] = line < x.count && k < left ? *from : ushort(0);
+                strip[place(line, k)] = line < x.count && k < remaining ? *from : ushort(0);
             }
         }
         UNROLL for (uint f = 0; f < (WAY == ANY ? 0 : EACH); ++f) {
             const uint2 at = eight(t + f * THREADS);
-            *reinterpret_cast<threadgroup uint4*>(strip + place(at.x, at.y)) = held[f];
+            *reinterpret_cast<threadgroup uint4*>(strip + place(at.x, at.y)) = prefetched[f];
         }
         x.from += DEPTH * x.k;
     }
 
-    /// Start copying the next strip, which has `left` elements, and move on; not for ANY strides.
-    static void bring(threadgroup ushort* strip, thread Lines<ushort>& x, uint left, uint t) {
+    /// Start copying the next strip, which has `remaining` elements, and move on; not for ANY strides.
+    static void bring(threadgroup ushort* strip, thread Lines<ushort>& x, uint remaining, uint t) {
         const uint2 start = eight(t);
         UNROLL for (uint f = 0; f < EACH; ++f) {
             const uint2 at = eight(t + f * THREADS);
-            const bool there = at.x < x.count && at.y < left;
+            const bool there = at.x < x.count && at.y < remaining;
             device const ushort* from = x.from + (there ? (at.x - start.x) * x.line + (at.y - start.y) * x.k : 0);
             metalnb_copy(reinterpret_cast<threadgroup uint4*>(strip + place(at.x, at.y)),
                          reinterpret_cast<device const uint4*>(from), there);

@@ -21,23 +21,23 @@ template <uint H, uint THREADS> struct Columns : WindowStrips<ushort, H, THREADS
 
     static uint place(uint line, uint k) { return k * PITCH + line; }
 
-    static void read(thread uint4 (&held)[EACH], thread Seen<ushort>& seen, constant Window& w) {
-        ushort found[Base::N];
-        Base::read(found, seen, w);
-        UNROLL for (uint e = 0; e < Base::N; e += 2) held[e / 8][e / 2 % 4] = found[e] | uint(found[e + 1]) << 16;
+    static void read(thread uint4 (&prefetched)[EACH], thread Seen<ushort>& seen, constant Window& w) {
+        ushort elements[Base::N];
+        Base::read(elements, seen, w);
+        UNROLL for (uint e = 0; e < Base::N; e += 2) prefetched[e / 8][e / 2 % 4] = elements[e] | uint(elements[e + 1]) << 16;
     }
-    static void write(thread const uint4 (&held)[EACH], threadgroup ushort* strip, uint t) {
+    static void write(thread const uint4 (&prefetched)[EACH], threadgroup ushort* strip, uint t) {
         UNROLL for (uint e = 0; e < Base::N; ++e)
-            strip[place(t % H, t / H + e * Base::STEP)] = ushort(held[e / 8][e / 2 % 4] >> 16 * (e % 2));
+            strip[place(t % H, t / H + e * Base::STEP)] = ushort(prefetched[e / 8][e / 2 % 4] >> 16 * (e % 2));
     }
 };
 
 #if B_WINDOWS
-#define READ_B(left) B::read(next_b, y, w)
-#define WRITE_B(strip, left) B::write(next_b, strip, t)
+#define READ_B(remaining) B::read(next_b, y, w)
+#define WRITE_B(strip, remaining) B::write(next_b, strip, t)
 #else
-#define READ_B(left) B::read(next_b, y, left, t)
-#define WRITE_B(strip, left) B::write(next_b, strip, y, left, b_along, t)
+#define READ_B(remaining) B::read(next_b, y, remaining, t)
+#define WRITE_B(strip, remaining) B::write(next_b, strip, y, remaining, b_along, t)
 #endif
 
 /// C = A B by DOWN x ACROSS SIMD-groups, each of which computes HIGH x WIDE matrices of sums, kept as float.
@@ -88,13 +88,13 @@ kernel void matrix_tiles(device const ushort* a      [[buffer(0)]],
     READ_B(part.K);
     const uint steps = (part.K + DEPTH - 1) / DEPTH;
     for (uint step = 0; step < steps; ++step) {
-        const uint left = part.K - step * DEPTH;
-        A::write(next_a, strips, x, left, a_along, t);
-        WRITE_B(strips + A::SIZE, left);
+        const uint remaining = part.K - step * DEPTH;
+        A::write(next_a, strips, x, remaining, a_along, t);
+        WRITE_B(strips + A::SIZE, remaining);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (step + 1 < steps) {
-            A::read(next_a, x, left - DEPTH, t);
-            READ_B(left - DEPTH);
+            A::read(next_a, x, remaining - DEPTH, t);
+            READ_B(remaining - DEPTH);
         }
         UNROLL for (uint k = 0; k < DEPTH; k += 16)
             multiply_strips<A, B>(sum, reinterpret_cast<threadgroup const T*>(room + A::place(row, k) / 8),

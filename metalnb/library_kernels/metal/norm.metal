@@ -29,10 +29,10 @@ inline void write_one(device const memory_of<T>* x, device const memory_of<T>* w
 template <typename T>
 inline void write_normal(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
                          device memory_of<T>* out, constant Norm& n, uint count, uint lane, float mean, float scale) {
-    const uint whole = count / LANES * LANES;
+    const uint full = count / LANES * LANES;
     x += lane, weight += lane, bias += lane, out += lane;
-    for (uint at = 0; at < whole; at += LANES) write_one<T>(x, weight, bias, out, n, at, mean, scale);
-    if (lane < count - whole) write_one<T>(x, weight, bias, out, n, whole, mean, scale);
+    for (uint at = 0; at < full; at += LANES) write_one<T>(x, weight, bias, out, n, at, mean, scale);
+    if (lane < count - full) write_one<T>(x, weight, bias, out, n, full, mean, scale);
 }
 
 template <typename T>
@@ -97,7 +97,7 @@ kernel void rms_norm_shared(device const memory_of<T>* x, device const memory_of
 
 // A row's channels: the channels of a group, the length of one, and the number of groups, which share the weights.
 struct Channels {
-    uint each, width, groups;
+    uint per_group, width, groups;
 };
 
 // out = (x - mean) · steep + shift, at one position of a channel.
@@ -120,12 +120,12 @@ kernel void group_norm(device const memory_of<T>* x, device const float* weight,
     const float mean = across_lanes<Add>(along_row<Add>(x, n.count, lane, 0)) / n.count;
     const float variance = across_lanes<Spread>(along_row<Spread>(x, n.count, lane, mean)) / n.count;
     const float scale = 1.0f / sqrt(variance + n.epsilon);
-    const uint first = row % channels.groups * channels.each, whole = channels.width / LANES * LANES;
+    const uint first = row % channels.groups * channels.per_group, full = channels.width / LANES * LANES;
     x += lane;
     out += lane;
-    for (uint c = 0; c < channels.each; ++c, x += channels.width, out += channels.width) {
+    for (uint c = 0; c < channels.per_group; ++c, x += channels.width, out += channels.width) {
         const float steep = n.scaled ? scale * weight[first + c] : scale, shift = n.shifted ? bias[first + c] : 0.0f;
-        for (uint at = 0; at < whole; at += LANES) write_line<T>(x, out, at, mean, steep, shift);
-        if (lane < channels.width - whole) write_line<T>(x, out, whole, mean, steep, shift);
+        for (uint at = 0; at < full; at += LANES) write_line<T>(x, out, at, mean, steep, shift);
+        if (lane < channels.width - full) write_line<T>(x, out, full, mean, steep, shift);
     }
 }

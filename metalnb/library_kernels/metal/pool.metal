@@ -26,26 +26,26 @@ inline float counted(constant Pooling& p, int2 first) {
 // MAX: the largest element, or NaN if the window has one; otherwise the mean.
 template <typename T, bool MAX>
 kernel void pool(device const memory_of<T>* x, device memory_of<T>* out, constant Pooling& p,
-                 uint3 place [[thread_position_in_grid]], uint3 places [[threads_per_grid]]) {
-    const int2 first = int2(place.xy * p.stride) - int2(p.padding);
-    x += place.z * ulong(p.image.x) * p.image.y;
-    float found = MAX ? -INFINITY : 0.0f;
+                 uint3 position [[thread_position_in_grid]], uint3 positions [[threads_per_grid]]) {
+    const int2 first = int2(position.xy * p.stride) - int2(p.padding);
+    x += position.z * ulong(p.image.x) * p.image.y;
+    float result = MAX ? -INFINITY : 0.0f;
     for (uint i = 0; i < p.size.y; ++i) {
         const int row = first.y + int(i * p.dilation.y);
         for (uint j = 0; j < p.size.x; ++j) {
             const int column = first.x + int(j * p.dilation.x);
             const bool inside = row >= 0 && row < int(p.image.y) && column >= 0 && column < int(p.image.x);
             const float value = inside ? storage<T>::load(x[ulong(row) * p.image.x + column]) : MAX ? -INFINITY : 0.0f;
-            found = MAX ? (value > found || value != value ? value : found) : found + value;
+            result = MAX ? (value > result || value != value ? value : result) : result + value;
         }
     }
-    if (!MAX) found /= counted(p, first);
-    out[(place.z * ulong(places.y) + place.y) * places.x + place.x] = storage<T>::store(found);
+    if (!MAX) result /= counted(p, first);
+    out[(position.z * ulong(positions.y) + position.y) * positions.x + position.x] = storage<T>::store(result);
 }
 
 struct Windowed {
     Pooling pooling;
-    uint2 places;
+    uint2 positions;
     ulong start;     // offset of the first image, in elements
 };
 
@@ -55,7 +55,7 @@ template <typename T, bool MAX, uint W, uint H>
 kernel void pool_windows(device const memory_of<T>* x, device memory_of<T>* out, constant Windowed& w,
                          uint2 at [[thread_position_in_grid]]) {
     constant Pooling& p = w.pooling;
-    const int2 first = int2(uint2(at.x % w.places.x, at.x / w.places.x) * p.stride) - int2(p.padding);
+    const int2 first = int2(uint2(at.x % w.positions.x, at.x / w.positions.x) * p.stride) - int2(p.padding);
     x += w.start + at.y * ulong(p.image.x) * p.image.y;
     float value[H][W];
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < H; ++i)
@@ -64,18 +64,18 @@ kernel void pool_windows(device const memory_of<T>* x, device memory_of<T>* out,
             const bool inside = row >= 0 && row < int(p.image.y) && column >= 0 && column < int(p.image.x);
             value[i][j] = inside ? storage<T>::load(x[ulong(row) * p.image.x + column]) : MAX ? -INFINITY : 0.0f;
         }
-    float found = MAX ? -INFINITY : 0.0f;
+    float result = MAX ? -INFINITY : 0.0f;
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < H; ++i)
         _Pragma("clang loop unroll(full)") for (uint j = 0; j < W; ++j) {
             const float next = value[i][j];
-            found = MAX ? (next > found || next != next ? next : found) : found + next;
+            result = MAX ? (next > result || next != next ? next : result) : result + next;
         }
-    out[at.y * (ulong(w.places.x) * w.places.y) + at.x] = storage<T>::store(MAX ? found : found / counted(p, first));
+    out[at.y * (ulong(w.positions.x) * w.positions.y) + at.x] = storage<T>::store(MAX ? result : result / counted(p, first));
 }
 
 struct Lines {
     uint columns, rows;  // of the output
-    uint each;           // output rows per SIMD-group
+    uint rows_per_simdgroup;  // output rows per SIMD-group
 };
 
 // The same, with several output rows of an image per SIMD-group, one after another, so that lanes check only columns.
@@ -88,15 +88,15 @@ kernel void pool_lines(device const memory_of<T>* x, device memory_of<T>* out, c
     const int width = int(p.image.x), height = int(p.image.y), beyond = p.counted ? int(p.padding.x) : 0;
     x += group.y * ulong(p.image.x) * p.image.y;
     out += group.y * ulong(lines.rows) * lines.columns;
-    uint last = (group.x + 1) * lines.each;
+    uint last = (group.x + 1) * lines.rows_per_simdgroup;
     if (last > lines.rows) last = lines.rows;
-    for (uint y = group.x * lines.each; y < last; ++y) {
+    for (uint y = group.x * lines.rows_per_simdgroup; y < last; ++y) {
         const int top = int(y * p.stride.y) - int(p.padding.y);
         const int low = p.counted || top > 0 ? top : 0, end = height + (p.counted ? int(p.padding.y) : 0);
         const int high = top + int(p.size.y) < end ? top + int(p.size.y) : end;  // low to high: the rows that count
         for (uint c = 0; c < lines.columns; c += 32) {
             const int left = int((c + lane) * step) - int(p.padding.x);
-            float found = MAX ? -INFINITY : 0.0f;
+            float result = MAX ? -INFINITY : 0.0f;
             for (uint i = 0; i < p.size.y; ++i) {
                 const int row = top + int(i * p.dilation.y);
                 if (row < 0 || row >= height) continue;
@@ -105,15 +105,15 @@ kernel void pool_lines(device const memory_of<T>* x, device memory_of<T>* out, c
                     const int column = left + int(j * p.dilation.x);
                     float value = MAX ? -INFINITY : 0.0f;
                     if (column >= 0 && column < width) value = storage<T>::load((from + j * p.dilation.x)[lane * step]);
-                    found = MAX ? (value > found || value != value ? value : found) : found + value;
+                    result = MAX ? (value > result || value != value ? value : result) : result + value;
                 }
             }
             if (!MAX) {
                 const int first = p.counted || left > 0 ? left : 0, room = width + beyond;
                 const int right = left + int(p.size.x) < room ? left + int(p.size.x) : room;
-                found /= p.divisor != 0.0f ? p.divisor : float((right - first) * (high - low));
+                result /= p.divisor != 0.0f ? p.divisor : float((right - first) * (high - low));
             }
-            if (c + lane < lines.columns) (out + y * lines.columns + c)[lane] = storage<T>::store(found);
+            if (c + lane < lines.columns) (out + y * lines.columns + c)[lane] = storage<T>::store(result);
         }
     }
 }

@@ -32,19 +32,19 @@ kernel void quantize(device const memory_of<T>* w       [[buffer(0)]],
                      uint lane  [[thread_index_in_simdgroup]],
                      uint simd  [[simdgroup_index_in_threadgroup]],
                      uint simds [[dispatch_simdgroups_per_threadgroup]]) {
-    constexpr uint most = (1u << bits) - 1, middle = 1u << (bits - 1), each = 32 / bits;  // elements of a word
+    constexpr uint largest = (1u << bits) - 1, middle = 1u << (bits - 1), per_word = 32 / bits;  // elements of a word
     const ulong block = ulong(group) * simds + simd;
     const float x = storage<T>::load(w[offset + block * BLOCK + lane]);
     const float low = simd_min(x), high = simd_max(x);
     const float range = symmetric ? 2 * max(-low, high) : high - low;
     const bool whole = simd_all(isfinite(x)) && isfinite(range);
-    const auto stored = storage<T>::store(whole ? range / (symmetric ? most - 1 : most) : NAN);
+    const auto stored = storage<T>::store(whole ? range / (symmetric ? largest - 1 : largest) : NAN);
     const float scale = storage<T>::load(stored);
     const float q = scale > 0 ? rint((symmetric ? x : x - low) / scale) + (symmetric ? middle : 0) : symmetric ? middle : 0;
     // Each lane has its element in place; a butterfly of shuffles puts the lanes of a word together.
-    uint word = uint(clamp(q, symmetric ? 1.0f : 0.0f, float(most))) << (lane % each * bits);
-    UNROLL for (ushort apart = 1; apart < each; apart *= 2) word |= simd_shuffle_xor(word, apart);
-    if (lane % each == 0) words[block * bits + lane / each] = word;
+    uint word = uint(clamp(q, symmetric ? 1.0f : 0.0f, float(largest))) << (lane % per_word * bits);
+    UNROLL for (ushort apart = 1; apart < per_word; apart *= 2) word |= simd_shuffle_xor(word, apart);
+    if (lane % per_word == 0) words[block * bits + lane / per_word] = word;
     if (lane == 0) {
         scales[block] = stored;
         if (!symmetric) minima[block] = storage<T>::store(low);
@@ -59,18 +59,18 @@ kernel void dequantize(device const uint*         words  [[buffer(0)]],
                        device memory_of<T>*       out    [[buffer(3)]],
                        constant Quantized&        p      [[buffer(4)]],
                        uint i [[thread_position_in_grid]]) {
-    constexpr uint each = 32 / bits, middle = 1u << (bits - 1);
+    constexpr uint per_word = 32 / bits, middle = 1u << (bits - 1);
     const uint word = (words + p.words)[i], block = i / bits;
     const float scale = storage<S>::load((scales + p.scales)[block]);
     const float minimum = symmetric ? 0.0f : storage<S>::load((minima + p.minima)[block]);
-    device vec<memory_of<T>, 4>* to = reinterpret_cast<device vec<memory_of<T>, 4>*>(out) + ulong(i) * (each / 4);
-    UNROLL for (ushort first = 0; first < each; first += 4) {
-        vec<memory_of<T>, 4> made;
+    device vec<memory_of<T>, 4>* to = reinterpret_cast<device vec<memory_of<T>, 4>*>(out) + ulong(i) * (per_word / 4);
+    UNROLL for (ushort first = 0; first < per_word; first += 4) {
+        vec<memory_of<T>, 4> result;
         UNROLL for (ushort e = 0; e < 4; ++e) {
             const int q = int(extract_bits(word, (first + e) * bits, bits)) - (symmetric ? int(middle) : 0);
-            made[e] = storage<T>::store(symmetric ? q * scale : fma(float(q), scale, minimum));
+            result[e] = storage<T>::store(symmetric ? q * scale : fma(float(q), scale, minimum));
         }
-        to[first / 4] = made;
+        to[first / 4] = result;
     }
 }
 
@@ -119,13 +119,13 @@ inline void add_chunk(thread float (&sum)[R][X], device const memory_of<T>* x, d
 template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X>
 inline void add_block(thread float (&sum)[R][X], device const memory_of<T>* x, device const uint* words,
                       device const memory_of<S>* scales, device const memory_of<S>* minima, uint K, uint block, uint lane) {
-    constexpr uint each = 32 / bits, most = (1u << bits) - 1, middle = 1u << (bits - 1);
+    constexpr uint per_word = 32 / bits, largest = (1u << bits) - 1, middle = 1u << (bits - 1);
     const uint blocks = K / BLOCK;
     float at[X];
     UNROLL for (ushort v = 0; v < X; ++v) at[v] = storage<T>::load((x + v * ulong(K) + block * BLOCK)[lane]);
     UNROLL for (ushort r = 0; r < R; ++r) {
-        const uint word = (words + (r * blocks + block) * bits)[lane / each];
-        const float q = int(word >> lane % each * bits & most) - (symmetric ? int(middle) : 0);
+        const uint word = (words + (r * blocks + block) * bits)[lane / per_word];
+        const float q = int(word >> lane % per_word * bits & largest) - (symmetric ? int(middle) : 0);
         const float scale = storage<S>::load(scales[r * blocks + block]);
         const float w = symmetric ? q * scale : fma(q, scale, storage<S>::load(minima[r * blocks + block]));
         UNROLL for (ushort v = 0; v < X; ++v) sum[r][v] = fma(w, at[v], sum[r][v]);
@@ -153,8 +153,8 @@ inline void dot_rows(device const memory_of<T>* x, device const uint* words, dev
     }
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort v = 0; v < X; ++v) {
-            const float made = simd_sum(sum[r][v]);
-            if (lane == 0) out[v * ulong(p.N) + r] = storage<T>::store(made);
+            const float result = simd_sum(sum[r][v]);
+            if (lane == 0) out[v * ulong(p.N) + r] = storage<T>::store(result);
         }
 }
 

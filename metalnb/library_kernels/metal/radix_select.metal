@@ -1,26 +1,26 @@
 // The first k keys of a row's sorted order, and their positions, without sorting the row: a radix select.
 // Idea: the counts of each digit determine the k-th key's digits, most significant first; only keys that agree so far
-// are counted for the next digit. Then all keys before the k-th are taken, and the first keys equal to it, up to k in
-// all; a key's position is the number of taken keys before it. A long row is split into parts that yield candidates.
+// are counted for the next digit. Then all keys before the k-th are selected, and the first keys equal to it, up to k
+// in all; a key's position is the number of selected keys before it. A long row is split into parts that yield candidates.
 // Equal candidates keep their order, so the candidates' order is the row's. Source: T. Alabi, J. Blanchard, B. Gordon,
 // R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
 #include <metalnb/lanes.h>
 #include <metalnb/order.h>
 
-constant constexpr uint MOST = 1024;  // keys that are taken
+constant constexpr uint MOST = 1024;  // keys that can be selected
 constant constexpr uint DIGITS = 256;
-constant constexpr uint SIMDS = 32;   // of a threadgroup, at most
+constant constexpr uint SIMDS = 32;   // SIMD-groups in a threadgroup, at most
 
 struct Selection {
-    ulong start; // the offset of the keys in their memory
-    uint n;      // keys of a row
-    uint k;      // that are taken of each part
-    uint parts;  // of a row, of one length or one less
-    uint among;  // whether keys are candidates with their positions in the row
+    ulong start;          // the offset of the keys in their memory
+    uint n;               // keys of a row
+    uint k;               // keys to select from each part
+    uint parts;           // parts of a row, whose lengths differ by at most 1
+    uint are_candidates;  // whether the keys are candidates, with their positions in the row
 };
 
-/// The digit of the `left`-th counted key; `left` becomes that key's rank among those with the digit.
-inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& left, uint lane) {
+/// The digit of the `rank`-th counted key; `rank` becomes that key's rank among those with the digit.
+inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& rank, uint lane) {
     constexpr uint EACH = DIGITS / SIMD;
     uint own[EACH], total = 0;
     for (uint i = 0; i < EACH; ++i) {
@@ -28,29 +28,29 @@ inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& le
         total += own[i];
     }
     uint before = simd_prefix_exclusive_sum(total), digit = 0;
-    const bool here = before < left && left <= before + total;
-    for (uint i = 0; here && i < EACH; ++i) {
+    const bool holds_key = before < rank && rank <= before + total;
+    for (uint i = 0; holds_key && i < EACH; ++i) {
         digit = lane * EACH + i;
-        if (left <= before + own[i]) break;
+        if (rank <= before + own[i]) break;
         before += own[i];
     }
-    left -= simd_sum(here ? before : 0);
-    return simd_sum(here ? digit : 0);
+    rank -= simd_sum(holds_key ? before : 0);
+    return simd_sum(holds_key ? digit : 0);
 }
 
 /// INDEX: uint for candidates, long for a result.
 template <typename U, typename INDEX>
 kernel void select_keys(device const U* keys [[buffer(0)]],
-                        device const uint* from [[buffer(1)]],  // the candidates' positions
-                        device U* taken [[buffer(2)]],
-                        device INDEX* places [[buffer(3)]],
+                        device const uint* candidate_positions [[buffer(1)]],  // the candidates' positions
+                        device U* out_keys [[buffer(2)]],
+                        device INDEX* out_positions [[buffer(3)]],
                         constant Selection& s [[buffer(4)]],
                         uint group [[threadgroup_position_in_grid]],
                         uint t [[thread_index_in_threadgroup]],
                         uint threads [[threads_per_threadgroup]]) {
     threadgroup atomic_uint counts[DIGITS];
-    threadgroup U found[MOST];
-    threadgroup uint found_at[MOST];
+    threadgroup U selected[MOST];
+    threadgroup uint selected_positions[MOST];
     threadgroup uint2 sums[SIMDS];
     const uint lane = t % SIMD, simd = t / SIMD, simds = threads / SIMD;
     const uint row = group / s.parts, part = group % s.parts;
@@ -58,7 +58,7 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
     keys += s.start + row * ulong(s.n);
 
     U kth = 0, known = 0;  // its digits so far, and the mask of their bits
-    uint left = s.k;
+    uint rank = s.k;
     for (uint shift = 8 * sizeof(U); shift > 0;) {
         shift -= 8;
         for (uint digit = t; digit < DIGITS; digit += threads) atomic_store_explicit(counts + digit, 0u, memory_order_relaxed);
@@ -69,7 +69,7 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
                 atomic_fetch_add_explicit(counts + (uint(key >> shift) & (DIGITS - 1)), 1u, memory_order_relaxed);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        kth |= U(digit_of_rank(counts, left, lane)) << shift;  // each SIMD-group finds it
+        kth |= U(digit_of_rank(counts, rank, lane)) << shift;  // each SIMD-group finds it
         known |= U(DIGITS - 1) << shift;
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
@@ -93,26 +93,27 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
         const bool valid = i < last;
         const U bits = valid ? keys[i] : U(0), key = ordered(bits);
         const uint less = votes_for(valid && key < kth), equal = votes_for(valid && key == kth);
-        const uint2 place = so_far + uint2(before(less, lane), before(equal, lane));
-        if (valid && (key < kth || (key == kth && place.y < left))) {
-            found[place.x + min(place.y, left)] = bits;
-            found_at[place.x + min(place.y, left)] = i;
+        const uint2 position = so_far + uint2(before(less, lane), before(equal, lane));
+        if (valid && (key < kth || (key == kth && position.y < rank))) {
+            selected[position.x + min(position.y, rank)] = bits;
+            selected_positions[position.x + min(position.y, rank)] = i;
         }
         so_far += uint2(popcount(less), popcount(equal));
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    taken += group * ulong(s.k);
-    places += group * ulong(s.k);
+    out_keys += group * ulong(s.k);
+    out_positions += group * ulong(s.k);
     for (uint i = t; i < s.k; i += threads) {
-        const U bits = found[i], key = ordered(bits);
-        uint place = 0;
+        const U bits = selected[i], key = ordered(bits);
+        uint position = 0;
         for (uint j = 0; j < s.k; ++j) {
-            const U other = ordered(found[j]);
-            place += other < key || (other == key && j < i);
+            const U other = ordered(selected[j]);
+            position += other < key || (other == key && j < i);
         }
-        taken[place] = bits;
-        places[place] = s.among ? from[row * ulong(s.n) + found_at[i]] : found_at[i];
+        out_keys[position] = bits;
+        const uint at = selected_positions[i];
+        out_positions[position] = s.are_candidates ? candidate_positions[row * ulong(s.n) + at] : at;
     }
 }
 

@@ -148,13 +148,13 @@ kernel void random_fill(device memory_of<T>* out [[buffer(0)]],
         const ulong first = 4ul * SIMD * (ulong(group) * ROWS + row);
         if (first >= stream.count) break;
         const ulong number = stream.block + first / 4 + lane;
-        const auto made = Make::make(block_of(stream.key, number, 0), stream.key, number, parameters);
-        device memory_of<T>* place = out + first + lane;
+        const auto numbers = Make::make(block_of(stream.key, number, 0), stream.key, number, parameters);
+        device memory_of<T>* target = out + first + lane;
         if (first + 4 * SIMD <= stream.count) {
-            for (uint w = 0; w < 4; ++w) place[w * SIMD] = storage<T>::store(made[w]);
+            for (uint w = 0; w < 4; ++w) target[w * SIMD] = storage<T>::store(numbers[w]);
         } else {
             for (uint w = 0; w < 4; ++w) {
-                if (first + w * SIMD + lane < stream.count) place[w * SIMD] = storage<T>::store(made[w]);
+                if (first + w * SIMD + lane < stream.count) target[w * SIMD] = storage<T>::store(numbers[w]);
             }
         }
     }
@@ -170,9 +170,9 @@ kernel void random_integers_64(device ulong* out [[buffer(0)]],
         const ulong first = 2ul * SIMD * (ulong(group) * ROWS + row);
         if (first >= stream.count) break;
         const ulong number = stream.block + first / 2 + lane;
-        const ulong2 made = Integer64::make(block_of(stream.key, number, 0), stream.key, number, interval);
-        if (first + lane < stream.count) out[first + lane] = made.x;
-        if (first + SIMD + lane < stream.count) out[first + SIMD + lane] = made.y;
+        const ulong2 numbers = Integer64::make(block_of(stream.key, number, 0), stream.key, number, interval);
+        if (first + lane < stream.count) out[first + lane] = numbers.x;
+        if (first + SIMD + lane < stream.count) out[first + SIMD + lane] = numbers.y;
     }
 }
 

@@ -113,15 +113,15 @@ template <typename T, typename R, typename Part, typename Acc> struct Deviation 
 // Σ exp(x - m): no exp overflows if m is the largest x, which an earlier pass found.
 template <typename T, typename R, typename Part, typename Acc> struct SumExp : Sum<T, R, Part, Acc> {
     enum { OWN = true };
-    static Part load(value_of<T> x, float most) { return exp(float(x) - most); }
+    static Part load(value_of<T> x, float largest) { return exp(float(x) - largest); }
 };
 
 // log Σ exp x = log Σ exp(x - m) + m. For infinities, where x - m is NaN, the sum itself is right.
 template <typename T, typename R, typename Part, typename Acc> struct LogSumExp : Sum<T, R, Part, Acc> {
     enum { OWN = true };
-    static float shift(float most) { return (as_type<uint>(most) & 0x7F800000u) == 0x7F800000u ? 0.0f : most; }
-    static Part load(value_of<T> x, float most) { return exp(float(x) - shift(most)); }
-    static float finish(Acc total, float, float most) { return log(total) + shift(most); }
+    static float shift(float largest) { return (as_type<uint>(largest) & 0x7F800000u) == 0x7F800000u ? 0.0f : largest; }
+    static Part load(value_of<T> x, float largest) { return exp(float(x) - shift(largest)); }
+    static float finish(Acc total, float, float largest) { return log(total) + shift(largest); }
 };
 
 // (Σ |x|^p)^(1/p), and the values of p with a simpler formula.
@@ -243,13 +243,13 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
                         device memory_of<typename M::result>* out, constant Reduction& r,
                         uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
                         uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
-    const uint place = group * simds + simd;
-    const uint row = place / r.parts, part = place % r.parts;
-    const float own = about[row * r.about_pitch];
+    const uint index = group * simds + simd;
+    const uint row = index / r.parts, part = index % r.parts;
+    const float center = about[row * r.about_pitch];
     const uint count = part + 1 == r.parts ? r.rest : r.stretch;
     x += r.offset + row * r.pitch + part * ulong(r.stretch);
-    const auto total = across_lanes<M>(along_row<M>(x, count, lane, own));
-    if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
+    const auto total = across_lanes<M>(along_row<M>(x, count, lane, center));
+    if (lane == 0) out[index] = storage<typename M::result>::store(M::finish(total, r.scale, center));
 }
 
 // The same for devices with slow loads, if there are many rows, or a short one: a threadgroup takes a row.
@@ -261,10 +261,10 @@ kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, d
                                uint simds [[simdgroups_per_threadgroup]]) {
     threadgroup typename M::acc totals[LANES];
     const Part part(r.count, simd, simds);
-    const float own = about[row * r.about_pitch];
-    const auto mine = across_lanes<M>(along_row<M>(x + r.offset + row * r.pitch + part.first, part.count, lane, own));
-    const auto total = across_group<M>(mine, totals, lane, simd, simds);
-    if (lane == 0 && simd == 0) out[row] = storage<typename M::result>::store(M::finish(total, r.scale, own));
+    const float center = about[row * r.about_pitch];
+    const auto partial = across_lanes<M>(along_row<M>(x + r.offset + row * r.pitch + part.first, part.count, lane, center));
+    const auto total = across_group<M>(partial, totals, lane, simd, simds);
+    if (lane == 0 && simd == 0) out[row] = storage<typename M::result>::store(M::finish(total, r.scale, center));
 }
 
 // Reductions are adjacent: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The
@@ -301,8 +301,8 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
         const uint there = row < full || r.tail >= first + width ? width : r.tail > first ? r.tail - first : 0;
         for (uint at = 0; at < there; at += LANES) {
             if (lane < there - at) {
-                const auto one = fetch<M>(x, at, about[M::OWN ? at : 0]);
-                totals[at + lane] = M::combine(totals[at + lane], typename M::acc(one));
+                const auto element_value = fetch<M>(x, at, about[M::OWN ? at : 0]);
+                totals[at + lane] = M::combine(totals[at + lane], typename M::acc(element_value));
             }
         }
     }
@@ -319,38 +319,38 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
 template <typename M>
 kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,
-                        uint place [[thread_position_in_grid]]) {
-    const uint column = place % r.width, part = place / r.width % r.parts, outer = place / r.width / r.parts;
+                        uint index [[thread_position_in_grid]]) {
+    const uint column = index % r.width, part = index / r.width % r.parts, outer = index / r.width / r.parts;
     const bool last = part + 1 == r.parts;
     const uint count = (last ? r.rest : r.stretch) - (last && column >= r.tail);  // the last row may be shorter
     x += r.offset + outer * r.outer_pitch + part * long(r.stretch) * r.pitch + column;
-    const float own = about[M::OWN ? outer * r.about_pitch + column : 0];
+    const float center = about[M::OWN ? outer * r.about_pitch + column : 0];
     typename M::acc total = M::identity();
     typename M::part sum = typename M::part(M::identity());
     uint i = 0;
     for (; i + IN_FLIGHT <= count; i += IN_FLIGHT, x += IN_FLIGHT * r.pitch) {
-        sum = M::combine(sum, eight<M>(x, 0l, r.pitch, 2 * r.pitch, own));
+        sum = M::combine(sum, eight<M>(x, 0l, r.pitch, 2 * r.pitch, center));
         if ((i / IN_FLIGHT + 1) % BLOCK == 0) {
             total = M::combine(total, typename M::acc(sum));
             sum = typename M::part(M::identity());
         }
     }
-    for (; i < count; ++i, x += r.pitch) sum = M::combine(sum, fetch<M>(x, 0, own));
-    out[place] = storage<typename M::result>::store(M::finish(M::combine(total, typename M::acc(sum)), r.scale, own));
+    for (; i < count; ++i, x += r.pitch) sum = M::combine(sum, fetch<M>(x, 0, center));
+    out[index] = storage<typename M::result>::store(M::finish(M::combine(total, typename M::acc(sum)), r.scale, center));
 }
 
 // Short reductions: one thread each, whatever the elements' strides.
 template <typename M>
 kernel void reduce_each(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,
-                        uint place [[thread_position_in_grid]]) {
-    const uint outer = place / r.width, column = place % r.width;
+                        uint index [[thread_position_in_grid]]) {
+    const uint outer = index / r.width, column = index % r.width;
     x += r.offset + outer * r.outer_pitch + column;
-    const float own = about[M::OWN ? place : 0];
+    const float center = about[M::OWN ? index : 0];
     typename M::acc total = M::identity();
     uint i = 0;
     for (; i + IN_FLIGHT <= r.count; i += IN_FLIGHT)
-        total = M::combine(total, typename M::acc(eight<M>(x, i * r.pitch, r.pitch, 2 * r.pitch, own)));
-    for (; i < r.count; ++i) total = M::combine(total, typename M::acc(fetch<M>(x, i * r.pitch, own)));
-    out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
+        total = M::combine(total, typename M::acc(eight<M>(x, i * r.pitch, r.pitch, 2 * r.pitch, center)));
+    for (; i < r.count; ++i) total = M::combine(total, typename M::acc(fetch<M>(x, i * r.pitch, center)));
+    out[index] = storage<typename M::result>::store(M::finish(total, r.scale, center));
 }

@@ -49,22 +49,22 @@ template <typename M, typename A = typename M::acc> inline A scan_lanes(A value,
 
 // Turn totals of stretches into the sums before each: one thread per scan.
 template <typename M>
-kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint place [[thread_position_in_grid]]) {
-    device typename M::acc* total = totals + place / s.width * ulong(s.parts) * s.width + place % s.width;
+kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint index [[thread_position_in_grid]]) {
+    device typename M::acc* total = totals + index / s.width * ulong(s.parts) * s.width + index % s.width;
     typename M::acc before = M::identity();
     uint part = 0;
     for (; part + IN_FLIGHT <= s.parts; part += IN_FLIGHT) {
-        typename M::acc own[IN_FLIGHT];
-        for (uint k = 0; k < IN_FLIGHT; ++k) own[k] = total[k * s.width];
+        typename M::acc values[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k) values[k] = total[k * s.width];
         for (uint k = 0; k < IN_FLIGHT; ++k, total += s.width) {
             *total = before;
-            before = M::combine(before, own[k]);
+            before = M::combine(before, values[k]);
         }
     }
     for (; part < s.parts; ++part, total += s.width) {
-        const typename M::acc own = *total;
+        const typename M::acc values = *total;
         *total = before;
-        before = M::combine(before, own);
+        before = M::combine(before, values);
     }
 }
 
@@ -92,9 +92,9 @@ kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
     A carry = M::identity();
     for (uint at = 0; at < s.parts; at += simds * LANES * EACH) {
         const uint first = at + (simd * LANES + lane) * EACH;
-        A own[EACH], sum = M::identity();
-        for (uint i = 0; i < EACH; ++i) own[i] = first + i < s.parts ? totals[(first + i) * s.width] : M::identity();
-        for (uint i = 0; i < EACH; ++i) sum = M::combine(sum, own[i]);
+        A values[EACH], sum = M::identity();
+        for (uint i = 0; i < EACH; ++i) values[i] = first + i < s.parts ? totals[(first + i) * s.width] : M::identity();
+        for (uint i = 0; i < EACH; ++i) sum = M::combine(sum, values[i]);
         const A through = scan_lanes<M>(sum, lane), before = from_before(through, 1);
         if (lane == LANES - 1) sums[simd] = through;
         threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -104,7 +104,7 @@ kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
         running = lane ? M::combine(running, before) : running;
         for (uint i = 0; i < EACH; ++i) {
             if (first + i < s.parts) totals[(first + i) * s.width] = running;
-            running = M::combine(running, own[i]);
+            running = M::combine(running, values[i]);
         }
         carry = M::combine(carry, from_place(groups, simds - 1));
         threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -120,9 +120,9 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
     using A = typename M::acc;
     using R = storage<typename M::result>;
     constexpr uint RUNS = 4;
-    const uint place = group * simds + simd, row = place / s.parts, part = place % s.parts;
+    const uint index = group * simds + simd, row = index / s.parts, part = index % s.parts;
     const uint count = part + 1 == s.parts ? s.rest : s.stretch;
-    A carry = s.parts > 1 ? totals[place] : M::identity();
+    A carry = s.parts > 1 ? totals[index] : M::identity();
     x += s.offset + row * s.outer_pitch + part * ulong(s.stretch);
     out += row * s.out_pitch + part * ulong(s.stretch);
     if (s.initial) {
@@ -163,9 +163,9 @@ kernel void scan_rows_wide(device const memory_of<typename M::element>* x, devic
     using Given = vec<typename E::memory, 4>;
     using Made = vec<typename R::memory, 4>;
     constexpr uint RUNS = 4, RUN = 4 * LANES;
-    const uint place = threads / LANES - 1 - (group * simds + simd), row = place / s.parts, part = place % s.parts;
+    const uint index = threads / LANES - 1 - (group * simds + simd), row = index / s.parts, part = index % s.parts;
     const uint count = part + 1 == s.parts ? s.rest : s.stretch;
-    A carry = s.parts > 1 ? totals[place] : M::identity();
+    A carry = s.parts > 1 ? totals[index] : M::identity();
     x += s.offset + row * s.outer_pitch + part * ulong(s.stretch) + 4 * lane;
     out += row * s.out_pitch + part * ulong(s.stretch) + 4 * lane;
     uint at = 0;
@@ -174,8 +174,8 @@ kernel void scan_rows_wide(device const memory_of<typename M::element>* x, devic
         for (uint k = 0; k < RUNS; ++k) {
             const Given four = *reinterpret_cast<device const Given*>(x + at + k * RUN);
             for (uint i = 0; i < 4; ++i) {
-                const A own = A(M::load(E::load(four[i]), 0));
-                run[k][i] = i ? M::combine(run[k][i - 1], own) : own;
+                const A values = A(M::load(E::load(four[i]), 0));
+                run[k][i] = i ? M::combine(run[k][i - 1], values) : values;
             }
         }
         for (uint k = 0; k < RUNS; ++k) {
@@ -190,8 +190,8 @@ kernel void scan_rows_wide(device const memory_of<typename M::element>* x, devic
     for (; at < count; at += RUN) {
         A run[4];
         for (uint i = 0; i < 4; ++i) {
-            const A own = at + 4 * lane + i < count ? A(fetch<M>(x, at + i, 0)) : M::identity();
-            run[i] = i ? M::combine(run[i - 1], own) : own;
+            const A values = at + 4 * lane + i < count ? A(fetch<M>(x, at + i, 0)) : M::identity();
+            run[i] = i ? M::combine(run[i - 1], values) : values;
         }
         const A through = scan_lanes<M>(run[3], lane), before = from_before(through, 1);
         const A start = lane ? M::combine(carry, before) : carry;
@@ -244,12 +244,12 @@ kernel void scan_columns(device const memory_of<typename M::element>* x, device 
 template <typename M>
 kernel void scan_down(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                       device memory_of<typename M::result>* out, constant Scan& s,
-                      uint place [[thread_position_in_grid]]) {
+                      uint index [[thread_position_in_grid]]) {
     using A = typename M::acc;
     using R = storage<typename M::result>;
-    const uint column = place % s.width, part = place / s.width % s.parts, outer = place / s.width / s.parts;
+    const uint column = index % s.width, part = index / s.width % s.parts, outer = index / s.width / s.parts;
     const uint count = part + 1 == s.parts ? s.rest : s.stretch;
-    A running = s.parts > 1 ? totals[place] : M::identity();
+    A running = s.parts > 1 ? totals[index] : M::identity();
     x += s.offset + outer * s.outer_pitch + part * ulong(s.stretch) * s.pitch + column;
     out += outer * s.out_pitch + part * ulong(s.stretch) * s.width + column;
     if (s.initial) {
@@ -258,10 +258,10 @@ kernel void scan_down(device const memory_of<typename M::element>* x, device con
     }
     uint i = 0;
     for (; i + IN_FLIGHT <= count; i += IN_FLIGHT) {
-        A own[IN_FLIGHT];
-        for (uint k = 0; k < IN_FLIGHT; ++k, x += s.pitch) own[k] = A(fetch<M>(x, 0, 0));
+        A values[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k, x += s.pitch) values[k] = A(fetch<M>(x, 0, 0));
         for (uint k = 0; k < IN_FLIGHT; ++k, out += s.width) {
-            running = M::combine(running, own[k]);
+            running = M::combine(running, values[k]);
             *out = R::store(running);
         }
     }

@@ -5,7 +5,7 @@
 
 template <typename Op>
 kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
-                    device const uint* places [[buffer(1)]],
+                    device const uint* positions [[buffer(1)]],
                     device const uint* starts [[buffer(2)]],
                     device const typename Op::Memory* values [[buffer(3)]],
                     constant Updates& updates [[buffer(4)]],
@@ -13,8 +13,8 @@ kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
     const uint end = bucket + 1 < BUCKETS ? starts[bucket + 1] : updates.count;
     const bool same = updates.rows == 1;
     for (uint k = starts[bucket]; k < end; ++k) {
-        const uint place = places[k];
-        x[place] = Op::update(x[place], values[same ? 0 : k]);
+        const uint target = positions[k];
+        x[target] = Op::update(x[target], values[same ? 0 : k]);
     }
 }
 

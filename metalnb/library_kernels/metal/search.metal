@@ -92,7 +92,7 @@ kernel void keep_offsets(device uint* counts [[buffer(0)]],
 template <typename U, template <typename> class Kept>
 kernel void keep_write(device const U* x [[buffer(0)]],
                        device const uint* offsets [[buffer(1)]],
-                       device long* places [[buffer(2)]],
+                       device long* positions [[buffer(2)]],
                        constant Stretch& stretch [[buffer(3)]],
                        uint tile [[threadgroup_position_in_grid]],
                        uint lane [[thread_index_in_simdgroup]]) {
@@ -102,7 +102,7 @@ kernel void keep_write(device const U* x [[buffer(0)]],
     for (uint base = begin; base < end; base += SIMD) {
         const bool keep = lane < end - base && Kept<U>::keep(x, base, lane);
         const uint votes = votes_for(keep);
-        if (keep) places[next + before(votes, lane)] = base + lane;
+        if (keep) positions[next + before(votes, lane)] = base + lane;
         next += popcount(votes);
     }
 }

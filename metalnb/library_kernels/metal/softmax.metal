@@ -19,8 +19,8 @@ struct Softmax {
 
 // The value that all elements share, computed from the sum: its reciprocal, or its log.
 template <bool LOG> inline float share(float total) { return LOG ? log(total) : 1.0f / total; }
-template <bool LOG> inline float normal(float x, float most, float share) {
-    return LOG ? (x - most) - share : exp(x - most) * share;
+template <bool LOG> inline float normal(float x, float largest, float share) {
+    return LOG ? (x - largest) - share : exp(x - largest) * share;
 }
 template <typename T, typename R, typename Part, typename Acc> struct Share : SumExp<T, R, Part, Acc> {
     static float finish(Acc total, float, float) { return share<false>(total); }
@@ -35,24 +35,24 @@ template <typename T> using Total = SumExp<T, float, float, float>;
 
 // `count` elements, from x to out. Full runs of 32 need no mask: with one, softmax took 5 to 21 % longer on a CPU.
 template <typename T, bool LOG>
-inline void write_row(device const memory_of<T>* x, device memory_of<T>* out, uint count, uint lane, float most,
+inline void write_row(device const memory_of<T>* x, device memory_of<T>* out, uint count, uint lane, float largest,
                       float by) {
-    const uint whole = count / LANES;
+    const uint full = count / LANES;
     x += lane;
     out += lane;
-    for (uint step = 0; step < whole; ++step)
-        out[step * LANES] = storage<T>::store(normal<LOG>(storage<T>::load(x[step * LANES]), most, by));
-    if (lane < count - whole * LANES)
-        out[whole * LANES] = storage<T>::store(normal<LOG>(storage<T>::load(x[whole * LANES]), most, by));
+    for (uint step = 0; step < full; ++step)
+        out[step * LANES] = storage<T>::store(normal<LOG>(storage<T>::load(x[step * LANES]), largest, by));
+    if (lane < count - full * LANES)
+        out[full * LANES] = storage<T>::store(normal<LOG>(storage<T>::load(x[full * LANES]), largest, by));
 }
 
 template <typename T> inline void scale_row(device memory_of<T>* out, uint count, uint lane, float by) {
-    const uint whole = count / LANES;
+    const uint full = count / LANES;
     out += lane;
-    for (uint step = 0; step < whole; ++step)
+    for (uint step = 0; step < full; ++step)
         out[step * LANES] = storage<T>::store(storage<T>::load(out[step * LANES]) * by);
-    if (lane < count - whole * LANES)
-        out[whole * LANES] = storage<T>::store(storage<T>::load(out[whole * LANES]) * by);
+    if (lane < count - full * LANES)
+        out[full * LANES] = storage<T>::store(storage<T>::load(out[full * LANES]) * by);
 }
 
 // A row for each SIMD-group.
@@ -63,9 +63,9 @@ kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out,
     const uint row = group * simds + simd;
     x += s.offset + row * s.outer_pitch;
     out += row * ulong(s.count);
-    const float most = across_lanes<Most<T>>(along_row<Most<T>>(x, s.count, lane, 0));
-    const float total = across_lanes<Total<T>>(along_row<Total<T>>(x, s.count, lane, most));
-    write_row<T, LOG>(x, out, s.count, lane, most, share<LOG>(total));
+    const float largest = across_lanes<Most<T>>(along_row<Most<T>>(x, s.count, lane, 0));
+    const float total = across_lanes<Total<T>>(along_row<Total<T>>(x, s.count, lane, largest));
+    write_row<T, LOG>(x, out, s.count, lane, largest, share<LOG>(total));
 }
 
 // A row of floats for each SIMD-group; its exponentials are kept in out. A CPU takes a third to a half longer if each
@@ -77,8 +77,8 @@ kernel void softmax_kept(device const memory_of<T>* x, device memory_of<T>* out,
     const uint row = group * simds + simd;
     x += s.offset + row * s.outer_pitch;
     out += row * ulong(s.count);
-    const float most = across_lanes<Most<T>>(along_row<Most<T>>(x, s.count, lane, 0));
-    write_row<T, false>(x, out, s.count, lane, most, 1);
+    const float largest = across_lanes<Most<T>>(along_row<Most<T>>(x, s.count, lane, 0));
+    write_row<T, false>(x, out, s.count, lane, largest, 1);
     const float total = across_lanes<Kept<T>>(along_row<Kept<T>>(out, s.count, lane, 0));
     scale_row<T>(out, s.count, lane, share<false>(total));
 }
@@ -91,46 +91,46 @@ kernel void softmax_shared(device const memory_of<T>* x, device memory_of<T>* ou
     threadgroup float shared[LANES];
     const Part part(s.count, simd, simds);
     x += s.offset + row * s.outer_pitch + part.first;
-    const float own = across_lanes<Most<T>>(along_row<Most<T>>(x, part.count, lane, 0));
-    const float most = across_group<Most<T>>(own, shared, lane, simd, simds);
-    const float sum = across_lanes<Total<T>>(along_row<Total<T>>(x, part.count, lane, most));
+    const float simd_largest = across_lanes<Most<T>>(along_row<Most<T>>(x, part.count, lane, 0));
+    const float largest = across_group<Most<T>>(simd_largest, shared, lane, simd, simds);
+    const float sum = across_lanes<Total<T>>(along_row<Total<T>>(x, part.count, lane, largest));
     const float total = across_group<Total<T>>(sum, shared, lane, simd, simds);
-    write_row<T, LOG>(x, out + row * ulong(s.count) + part.first, part.count, lane, most, share<LOG>(total));
+    write_row<T, LOG>(x, out + row * ulong(s.count) + part.first, part.count, lane, largest, share<LOG>(total));
 }
 
 // A stretch of a long row, whose largest element and share are known.
 template <typename T, bool LOG>
-kernel void softmax_stretch(device const memory_of<T>* x, device const float* most, device const float* shares,
+kernel void softmax_stretch(device const memory_of<T>* x, device const float* largest, device const float* shares,
                             device memory_of<T>* out, constant Softmax& s,
                             uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
                             uint simd [[simdgroup_index_in_threadgroup]], uint simds [[dispatch_simdgroups_per_threadgroup]]) {
-    const uint place = group * simds + simd, row = place / s.parts, part = place % s.parts;
+    const uint index = group * simds + simd, row = index / s.parts, part = index % s.parts;
     const ulong start = part * ulong(s.stretch);
     const uint count = part + 1 == s.parts ? s.rest : s.stretch;
     write_row<T, LOG>(x + s.offset + row * s.outer_pitch + start, out + row * ulong(s.count) + start, count, lane,
-                      most[row], shares[row]);
+                      largest[row], shares[row]);
 }
 
 // Columns: a SIMD-group writes some rows of 32 columns.
 template <typename T, bool LOG>
-kernel void softmax_columns(device const memory_of<T>* x, device const float* most, device const float* shares,
+kernel void softmax_columns(device const memory_of<T>* x, device const float* largest, device const float* shares,
                             device memory_of<T>* out, constant Softmax& s,
                             uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
     const uint part = group % s.parts, outer = group / s.parts;
-    const uint count = part + 1 == s.parts ? s.rest : s.stretch, whole = s.width / LANES * LANES;
+    const uint count = part + 1 == s.parts ? s.rest : s.stretch, full = s.width / LANES * LANES;
     const ulong start = part * ulong(s.stretch);
     x += s.offset + outer * s.outer_pitch + start * s.pitch;
     out += (outer * ulong(s.count) + start) * s.width;
-    most += outer * ulong(s.width);
+    largest += outer * ulong(s.width);
     shares += outer * ulong(s.width);
     x += lane;  // the lane is added last, so that the compiler sees that a SIMD-group accesses adjacent elements
     out += lane;
-    most += lane;
+    largest += lane;
     shares += lane;
     for (uint i = 0; i < count; ++i, x += s.pitch, out += s.width) {
-        for (uint at = 0; at < whole; at += LANES)
-            out[at] = storage<T>::store(normal<LOG>(storage<T>::load(x[at]), most[at], shares[at]));
-        if (lane < s.width - whole)
-            out[whole] = storage<T>::store(normal<LOG>(storage<T>::load(x[whole]), most[whole], shares[whole]));
+        for (uint at = 0; at < full; at += LANES)
+            out[at] = storage<T>::store(normal<LOG>(storage<T>::load(x[at]), largest[at], shares[at]));
+        if (lane < s.width - full)
+            out[full] = storage<T>::store(normal<LOG>(storage<T>::load(x[full]), largest[full], shares[full]));
     }
 }

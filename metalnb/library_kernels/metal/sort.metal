@@ -31,13 +31,13 @@ inline void move_keys(device const U* keys, device U* sorted, device const uint*
         const U key = valid ? keys[i] : U(0);
         const uint digit = digit_of(key, shift);
         const uint peers = peers_of(digit, valid, 8);
-        const uint place = next[digit] + before(peers, lane);
+        const uint rank = next[digit] + before(peers, lane);
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        if (valid && peers >> lane == 1) next[digit] = place + 1;  // the last of the peers
+        if (valid && peers >> lane == 1) next[digit] = rank + 1;  // the last of the peers
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (valid) {
-            sorted[place] = key;
-            if (INDEXED) to[place] = first ? i : from[i];
+            sorted[rank] = key;
+            if (INDEXED) to[rank] = first ? i : from[i];
         }
     }
 }
@@ -158,21 +158,21 @@ kernel void sort_short(device const U* keys [[buffer(0)]],
                        device uint* indices [[buffer(4), function_constant(INDEXED)]],
                        uint group [[threadgroup_position_in_grid]],
                        uint lane [[thread_index_in_simdgroup]]) {
-    const uint held = SIMD / n;
+    const uint rows_per_simdgroup = SIMD / n;
     const uint start = lane / n * n;  // the lane that has the row's first key
-    const ulong row = ulong(group) * held + lane / n;
-    const bool valid = lane < held * n && row < rows;
+    const ulong row = ulong(group) * rows_per_simdgroup + lane / n;
+    const bool valid = lane < rows_per_simdgroup * n && row < rows;
     const U key = valid ? keys[row * n + (lane - start)] : U(0);
-    const U mine = ordered(key);
-    uint place = 0;
+    const U ordered_key = ordered(key);
+    uint rank = 0;
     for (ushort i = 0; i < SIMD; ++i) {
-        const U other = key_of_lane(mine, i);
-        const bool first = other < mine || (other == mine && i < lane);
-        place += first && i - start < n;  // i < start wraps around, and is also outside the row
+        const U other = key_of_lane(ordered_key, i);
+        const bool first = other < ordered_key || (other == ordered_key && i < lane);
+        rank += first && i - start < n;  // i < start wraps around, and is also outside the row
     }
     if (valid) {
-        sorted[row * n + place] = key;
-        if (INDEXED) indices[row * n + place] = lane - start;
+        sorted[row * n + rank] = key;
+        if (INDEXED) indices[row * n + rank] = lane - start;
     }
 }
 

@@ -81,18 +81,18 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     U key[EACH<U>];
-    uint place[EACH<U>];
-    const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are adjacent
-    UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = own + k * SIMD < count ? keys[own + k * SIMD] : U(0);
+    uint rank[EACH<U>];
+    const uint first_key = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are adjacent
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = first_key + k * SIMD < count ? keys[first_key + k * SIMD] : U(0);
     // rank_keys, inlined by hand, as a function would need more registers than there are.
-    UNROLL for (uint k = 0; k < EACH<U>; ++k) place[k] = peers_of(digit_of(key[k], pass.shift), own + k * SIMD < count, 8);
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) rank[k] = peers_of(digit_of(key[k], pass.shift), first_key + k * SIMD < count, 8);
     UNROLL for (uint k = 0; k < EACH<U>; ++k) {
-        const bool valid = own + k * SIMD < count;
-        const uint digit = digit_of(key[k], pass.shift), peers = place[k];
+        const bool valid = first_key + k * SIMD < count;
+        const uint digit = digit_of(key[k], pass.shift), peers = rank[k];
         const uint so_far = counts[simd][digit];
-        place[k] = so_far + before(peers, lane);
+        rank[k] = so_far + before(peers, lane);
         simdgroup_barrier(mem_flags::mem_threadgroup);
-        if (valid && peers >> lane == 1) counts[simd][digit] = place[k] + 1;
+        if (valid && peers >> lane == 1) counts[simd][digit] = rank[k] + 1;
         simdgroup_barrier(mem_flags::mem_threadgroup);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -102,8 +102,8 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     UNROLL for (uint k = 0; k < EACH<U>; ++k) {
-        place[k] += counts[simd][digit_of(key[k], pass.shift)];
-        if (own + k * SIMD < count) ordered_keys[place[k]] = key[k];
+        rank[k] += counts[simd][digit_of(key[k], pass.shift)];
+        if (first_key + k * SIMD < count) ordered_keys[rank[k]] = key[k];
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     uint target[EACH<U>];
@@ -120,8 +120,8 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     threadgroup_barrier(mem_flags::mem_threadgroup);
     threadgroup uint* const indices = reinterpret_cast<threadgroup uint*>(room);
     UNROLL for (uint k = 0; k < EACH<U>; ++k) {
-        const uint i = own + k * SIMD;
-        if (i < count) indices[place[k]] = pass.first ? begin + i : from[i];
+        const uint i = first_key + k * SIMD;
+        if (i < count) indices[rank[k]] = pass.first ? begin + i : from[i];
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     UNROLL for (uint k = 0; k < EACH<U>; ++k) {
@@ -133,17 +133,17 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
 // The rank of each of a SIMD-group's keys among those with its digit; counts[simd] becomes the SIMD-group's count of
 // each digit.
 template <typename U, uint N>
-inline void rank_keys(thread const U (&key)[N], thread uint (&place)[N], threadgroup uint (&counts)[SIMDS][DIGITS], uint own,
+inline void rank_keys(thread const U (&key)[N], thread uint (&rank)[N], threadgroup uint (&counts)[SIMDS][DIGITS], uint first_key,
                       uint count, uint shift, uint t) {
     const uint lane = t % SIMD, simd = t / SIMD;
-    UNROLL for (uint k = 0; k < N; ++k) place[k] = peers_of(digit_of(key[k], shift), own + k * SIMD < count, 8);
+    UNROLL for (uint k = 0; k < N; ++k) rank[k] = peers_of(digit_of(key[k], shift), first_key + k * SIMD < count, 8);
     UNROLL for (uint k = 0; k < N; ++k) {  // in order: a key's position depends on those before it
-        const bool valid = own + k * SIMD < count;
-        const uint digit = digit_of(key[k], shift), peers = place[k];
+        const bool valid = first_key + k * SIMD < count;
+        const uint digit = digit_of(key[k], shift), peers = rank[k];
         const uint so_far = counts[simd][digit];
-        place[k] = so_far + before(peers, lane);
+        rank[k] = so_far + before(peers, lane);
         simdgroup_barrier(mem_flags::mem_threadgroup);
-        if (valid && peers >> lane == 1) counts[simd][digit] = place[k] + 1;  // the last of the peers
+        if (valid && peers >> lane == 1) counts[simd][digit] = rank[k] + 1;  // the last of the peers
         simdgroup_barrier(mem_flags::mem_threadgroup);
     }
 }
@@ -163,48 +163,48 @@ kernel void tile_rows(device const U* keys [[buffer(0)]],
     threadgroup uint* const indices = reinterpret_cast<threadgroup uint*>(room);
     threadgroup uint counts[SIMDS][DIGITS];
     threadgroup uint sums[SIMDS];
-    const uint lane = t % SIMD, simd = t / SIMD, own = simd * SIMD * N + lane;  // a SIMD-group's keys are adjacent
+    const uint lane = t % SIMD, simd = t / SIMD, first_key = simd * SIMD * N + lane;  // a SIMD-group's keys are adjacent
     keys += ulong(group) * n;
     sorted += ulong(group) * n;
 
     U key[N];
-    uint place[N], index[(N + 1) / 2] = {};  // two of 16 bits
+    uint rank[N], index[(N + 1) / 2] = {};  // two of 16 bits
     UNROLL for (uint k = 0; k < N; ++k) {
-        index[k / 2] |= (own + k * SIMD) << 16 * (k % 2);
-        key[k] = own + k * SIMD < n ? keys[own + k * SIMD] : U(0);
+        index[k / 2] |= (first_key + k * SIMD) << 16 * (k % 2);
+        key[k] = first_key + k * SIMD < n ? keys[first_key + k * SIMD] : U(0);
     }
     _Pragma("clang loop unroll(disable)") for (uint shift = 0; shift < 8 * sizeof(U); shift += 8) {
         for (uint s = 0; s < SIMDS; ++s) counts[s][t] = 0;
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        rank_keys(key, place, counts, own, n, shift, t);
+        rank_keys(key, rank, counts, first_key, n, shift, t);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         const uint start = starts_of_digits(counts, sums, t);
         for (uint s = 0; s < SIMDS; ++s) counts[s][t] += start;
         threadgroup_barrier(mem_flags::mem_threadgroup);
         UNROLL for (uint k = 0; k < N; ++k) {
-            place[k] += counts[simd][digit_of(key[k], shift)];
-            if (own + k * SIMD < n) ordered_keys[place[k]] = key[k];
+            rank[k] += counts[simd][digit_of(key[k], shift)];
+            if (first_key + k * SIMD < n) ordered_keys[rank[k]] = key[k];
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         UNROLL for (uint k = 0; k < N; ++k)
-            if (own + k * SIMD < n) key[k] = ordered_keys[own + k * SIMD];
+            if (first_key + k * SIMD < n) key[k] = ordered_keys[first_key + k * SIMD];
         threadgroup_barrier(mem_flags::mem_threadgroup);
         if (!INDEXED) continue;
         UNROLL for (uint k = 0; k < N; ++k)
-            if (own + k * SIMD < n) indices[place[k]] = index[k / 2] >> 16 * (k % 2) & 0xFFFF;
+            if (first_key + k * SIMD < n) indices[rank[k]] = index[k / 2] >> 16 * (k % 2) & 0xFFFF;
         threadgroup_barrier(mem_flags::mem_threadgroup);
         UNROLL for (uint k = 0; k < N; k += 2) {
-            const uint i = own + k * SIMD;
+            const uint i = first_key + k * SIMD;
             index[k / 2] = (i < n ? indices[i] : 0) | (k + 1 < N && i + SIMD < n ? indices[i + SIMD] << 16 : 0);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
     UNROLL for (uint k = 0; k < N; ++k)
-        if (own + k * SIMD < n) sorted[own + k * SIMD] = key[k];
+        if (first_key + k * SIMD < n) sorted[first_key + k * SIMD] = key[k];
     if (!INDEXED) return;
     to += ulong(group) * n;
     UNROLL for (uint k = 0; k < N; ++k)
-        if (own + k * SIMD < n) to[own + k * SIMD] = index[k / 2] >> 16 * (k % 2) & 0xFFFF;
+        if (first_key + k * SIMD < n) to[first_key + k * SIMD] = index[k / 2] >> 16 * (k % 2) & 0xFFFF;
 }
 
 #define ROWS(bits, U, N) \

@@ -241,8 +241,8 @@ inline float remainder_of(float x, float y) {
 // most one too large, which the remainder shows; beyond, to 1 ulp.
 inline float floor_divide_of(float x, float y) {
     const float quotient = x / y, whole = floor(quotient);
-    const float left = abs(y) == INFINITY ? x : fma(-whole, y, x);
-    const bool over = left != 0.0f && (left < 0.0f) != (y < 0.0f) && abs(whole) < 16777216.0f;
+    const float remainder = abs(y) == INFINITY ? x : fma(-whole, y, x);
+    const bool over = remainder != 0.0f && (remainder < 0.0f) != (y < 0.0f) && abs(whole) < 16777216.0f;
     const float result = over ? whole - 1.0f : whole;
     return y == 0.0f ? quotient : abs(x) == INFINITY ? NAN : result;
 }

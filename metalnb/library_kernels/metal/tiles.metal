@@ -26,19 +26,19 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
     }
     static uint2 one(uint i, bool along) { return along ? uint2(i / DEPTH, i % DEPTH) : uint2(i % H, i / H); }
 
-    /// Read this thread's part of the next strip, which has `left` elements; 0 beyond the ends.
-    static void read(thread V (&held)[EACH], thread const Lines<M>& x, uint left, uint t) {
+    /// Read this thread's part of the next strip, which has `remaining` elements; 0 beyond the ends.
+    static void read(thread V (&prefetched)[EACH], thread const Lines<M>& x, uint remaining, uint t) {
         UNROLL for (uint f = 0; f < (WAY == ANY ? 0 : FOURS); ++f) {
             const uint2 at = four(t + f * THREADS), start = four(t);
             vec<M, 4> four = 0;
-            if (at.x < x.count && at.y < left)
+            if (at.x < x.count && at.y < remaining)
                 four = *reinterpret_cast<device const vec<M, 4>*>(x.from + (at.x - start.x) * x.line + (at.y - start.y) * x.k);
-            UNROLL for (uint e = 0; e < 4; ++e) held[4 * f + e] = V(storage<T>::load(four[e]));
+            UNROLL for (uint e = 0; e < 4; ++e) prefetched[4 * f + e] = V(storage<T>::load(four[e]));
         }
     }
 
     /// Write the elements read into the strip, and move on to the next.
-    static void write(thread const V (&held)[EACH], threadgroup V (&strip)[DEPTH][H + PAD], thread Lines<M>& x, uint left,
+    static void write(thread const V (&prefetched)[EACH], threadgroup V (&strip)[DEPTH][H + PAD], thread Lines<M>& x, uint remaining,
                       bool along, uint t) {
         if (WAY == ANY) {  // not prefetched: the registers suffice for vectors of four, not for separate addresses
             const uint2 at = one(t, along);
@@ -47,16 +47,16 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
             device const M* from = x.from;
             _Pragma("clang loop unroll(disable)") for (uint e = 0; e < EACH; ++e, from += step) {
                 const uint line = at.x + e * lines, k = at.y + e * ks;
-                strip[k][line] = line < x.count && k < left ? V(storage<T>::load(*from)) : V(0);
+                strip[k][line] = line < x.count && k < remaining ? V(storage<T>::load(*from)) : V(0);
             }
         }
         UNROLL for (uint f = 0; f < (WAY == ANY ? 0 : FOURS); ++f) {
             const uint2 at = four(t + f * THREADS);
             if (WAY == WIDE_ALONG) {
-                UNROLL for (uint e = 0; e < 4; ++e) strip[at.y + e][at.x] = held[4 * f + e];
+                UNROLL for (uint e = 0; e < 4; ++e) strip[at.y + e][at.x] = prefetched[4 * f + e];
             } else {
                 *reinterpret_cast<threadgroup vec<V, 4>*>(&strip[at.y][at.x]) =
-                    vec<V, 4>(held[4 * f], held[4 * f + 1], held[4 * f + 2], held[4 * f + 3]);
+                    vec<V, 4>(prefetched[4 * f], prefetched[4 * f + 1], prefetched[4 * f + 2], prefetched[4 * f + 3]);
             }
         }
         x.from += DEPTH * x.k;
@@ -75,13 +75,13 @@ template <typename T, typename V, uint H, uint THREADS> struct Columns : WindowS
     using Base = WindowStrips<M, H, THREADS, DEPTH>;
     static constexpr constant uint EACH = Base::N;
 
-    static void read(thread V (&held)[EACH], thread Seen<M>& seen, constant Window& w) {
+    static void read(thread V (&prefetched)[EACH], thread Seen<M>& seen, constant Window& w) {
         M found[EACH];
         Base::read(found, seen, w);
-        UNROLL for (uint e = 0; e < EACH; ++e) held[e] = V(storage<T>::load(found[e]));
+        UNROLL for (uint e = 0; e < EACH; ++e) prefetched[e] = V(storage<T>::load(found[e]));
     }
-    static void write(thread const V (&held)[EACH], threadgroup V (&strip)[DEPTH][H + PAD], uint t) {
-        UNROLL for (uint e = 0; e < EACH; ++e) strip[t / H + e * Base::STEP][t % H] = held[e];
+    static void write(thread const V (&prefetched)[EACH], threadgroup V (&strip)[DEPTH][H + PAD], uint t) {
+        UNROLL for (uint e = 0; e < EACH; ++e) strip[t / H + e * Base::STEP][t % H] = prefetched[e];
     }
 };
 
@@ -101,11 +101,11 @@ inline void multiply_strips(thread V (&sum)[8][8], threadgroup const V (&a)[DEPT
 }
 
 #if B_WINDOWS
-#define READ_B(left) B::read(next_b, y, w)
-#define WRITE_B(strip, left) B::write(next_b, strip, t)
+#define READ_B(remaining) B::read(next_b, y, w)
+#define WRITE_B(strip, remaining) B::write(next_b, strip, t)
 #else
-#define READ_B(left) B::read(next_b, y, left, t)
-#define WRITE_B(strip, left) B::write(next_b, strip, y, left, b_along, t)
+#define READ_B(remaining) B::read(next_b, y, remaining, t)
+#define WRITE_B(strip, remaining) B::write(next_b, strip, y, remaining, b_along, t)
 #endif
 
 /// C = A B by DOWN x ACROSS SIMD-groups: tiles of 32 DOWN rows and 64 ACROSS columns.
@@ -155,16 +155,16 @@ kernel void tiles(device const memory_of<T>* a      [[buffer(0)]],
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint steps = (part.K + DEPTH - 1) / DEPTH;
     for (uint step = 0; step < steps; ++step) {
-        const uint now = step % 2, left = part.K - (step + 1) * DEPTH;
+        const uint now = step % 2, remaining = part.K - (step + 1) * DEPTH;
         const bool more = step + 1 < steps;
         if (more) {
-            A::read(next_a, x, left, t);
-            READ_B(left);
+            A::read(next_a, x, remaining, t);
+            READ_B(remaining);
         }
         multiply_strips(sum, strip_a[now], strip_b[now], row, column);
         if (more) {
-            A::write(next_a, strip_a[1 - now], x, left, a_along, t);
-            WRITE_B(strip_b[1 - now], left);
+            A::write(next_a, strip_a[1 - now], x, remaining, a_along, t);
+            WRITE_B(strip_b[1 - now], remaining);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }

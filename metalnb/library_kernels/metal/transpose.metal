@@ -11,12 +11,12 @@ constant constexpr uint ROWS = 8;  // of threads: each moves TILE / ROWS element
 // p.z counts through the others.
 inline long corner(constant Walk& walk, uint which, uint z) {
     constant Layout& operand = walk.operands[which];
-    long place = operand.offset;
+    long start = operand.offset;
     for (uint d = 2; d < walk.rank; ++d) {
-        place += long(z % walk.sizes[d]) * operand.strides[d];
+        start += long(z % walk.sizes[d]) * operand.strides[d];
         z /= walk.sizes[d];
     }
-    return place;
+    return start;
 }
 
 kernel void transpose(

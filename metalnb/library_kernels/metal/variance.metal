@@ -37,30 +37,30 @@ kernel void variance_chunks(device const memory_of<T>* x [[buffer(0)]],
                             device memory_of<T>* out     [[buffer(2)]],
                             constant ChunkedRows& s      [[buffer(3)]],
                             uint group  [[threadgroup_position_in_grid]],
-                            uint own    [[thread_position_in_threadgroup]],
+                            uint t    [[thread_position_in_threadgroup]],
                             uint lane   [[thread_index_in_simdgroup]],
                             uint simd   [[simdgroup_index_in_threadgroup]],
                             uint simds  [[simdgroups_per_threadgroup]]) {
     threadgroup float shared[LANES];
     const uint row = group / s.chunks, chunk = group % s.chunks, count = chunk + 1 == s.chunks ? s.rest : s.chunk;
     x += s.offset + row * ulong(s.count) + chunk * ulong(s.chunk);
-    float held[N], sum = 0.0f;
+    float value[N], sum = 0.0f;
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) {
-        const uint at = i * THREADS + own;
-        held[i] = at < count ? storage<T>::load(x[at]) : 0.0f;
+        const uint at = i * THREADS + t;
+        value[i] = at < count ? storage<T>::load(x[at]) : 0.0f;
     }
-    _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) sum += held[i];
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) sum += value[i];
     const float mean = across_group<Total>(across_lanes<Total>(sum), shared, lane, simd, simds) / count;
     float mean_error = 0.0f, squares = 0.0f;
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) {
-        const float distance = i * THREADS + own < count ? held[i] - mean : 0.0f;
+        const float distance = i * THREADS + t < count ? value[i] - mean : 0.0f;
         mean_error += distance;
         squares = fma(distance, distance, squares);
     }
     mean_error = across_group<Total>(across_lanes<Total>(mean_error), shared, lane, simd, simds) / count;
     squares = across_group<Total>(across_lanes<Total>(squares), shared, lane, simd, simds);
     squares -= mean_error * mean_error * count;
-    if (own != 0) return;
+    if (t != 0) return;
     if (s.chunks == 1) out[row] = storage<T>::store(finished<ROOT>(squares, s));
     else chunks[group] = Chunk{mean, mean_error, squares};
 }
@@ -71,7 +71,7 @@ kernel void variance_rows(device const Chunk* chunks [[buffer(0)]],
                           device memory_of<T>* out   [[buffer(1)]],
                           constant ChunkedRows& s    [[buffer(2)]],
                           uint row    [[threadgroup_position_in_grid]],
-                          uint own    [[thread_position_in_threadgroup]],
+                          uint t    [[thread_position_in_threadgroup]],
                           uint lane   [[thread_index_in_simdgroup]],
                           uint simd   [[simdgroup_index_in_threadgroup]],
                           uint simds  [[simdgroups_per_threadgroup]]) {
@@ -79,17 +79,17 @@ kernel void variance_rows(device const Chunk* chunks [[buffer(0)]],
     chunks += row * ulong(s.chunks);
     const float base = chunks[0].mean;  // the means are close together, so their differences are almost exact
     float sum = 0.0f;
-    for (uint i = own; i < s.chunks; i += THREADS) {
+    for (uint i = t; i < s.chunks; i += THREADS) {
         const float share = float(i + 1 == s.chunks ? s.rest : s.chunk) / s.count;
         sum = fma(share, chunks[i].mean - base + chunks[i].mean_error, sum);
     }
     const float mean = across_group<Total>(across_lanes<Total>(sum), shared, lane, simd, simds);
     float squares = 0.0f;
-    for (uint i = own; i < s.chunks; i += THREADS) {
+    for (uint i = t; i < s.chunks; i += THREADS) {
         const float distance = chunks[i].mean - base + chunks[i].mean_error - mean;
         const uint count = i + 1 == s.chunks ? s.rest : s.chunk;
         squares += fma(distance * distance, float(count), chunks[i].squares);
     }
     squares = across_group<Total>(across_lanes<Total>(squares), shared, lane, simd, simds);
-    if (own == 0) out[row] = storage<T>::store(finished<ROOT>(squares, s));
+    if (t == 0) out[row] = storage<T>::store(finished<ROOT>(squares, s));
 }

@@ -12,7 +12,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_float, promote
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
@@ -144,7 +144,7 @@ def _additive_mask(caller: str, value: Any, lead: tuple[int, ...], last: tuple[i
     if mask.dtype == np.bool_:
         mask = BY_NAME["where"](mask, asarray(np.float32(0), device=q.device), -math.inf)
     elif not is_float(mask.dtype):
-        raise TypeError(f"{caller}: attn_mask is bool or floats; got {mask.dtype}.")
+        raise TypeError(f"{caller}: attn_mask must be bool or floats; got {mask.dtype}.")
     mask = convert(mask, _FLOAT)
     if mask.ndim <= 2:
         return contiguous_copy(broadcast_to(mask, last))

@@ -16,7 +16,8 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float, promote
-from ..elementwise.by_name import BY_NAME
+from ...plurals import quantity
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.convolution_launch import convolve, convolve_by_channels, convolve_by_product
 from ..launching.copying import as_array, contiguous_copy, convert, copy_into, fill_with, make_contiguous
 from ..linear_algebra.matrix_products import matmul
@@ -68,12 +69,12 @@ def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
     """View (…, *axes) as (…, *size, *places): the elements of each window, for each of its positions."""
     count = len(size)
     shape, strides = x.shape[-count:], x.strides[-count:]
-    places = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
+    positions = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
     window_axes = tuple(t * d for t, d in zip(strides, dilation, strict=True))
-    place_axes = tuple(t * s for t, s in zip(strides, stride, strict=True))
+    position_axes = tuple(t * s for t, s in zip(strides, stride, strict=True))
     lead = x.ndim - count
-    strides = (*x.strides[:lead], *window_axes, *place_axes)
-    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), strides, x.offset)
+    strides = (*x.strides[:lead], *window_axes, *position_axes)
+    return Array(x.block, x.dtype, (*x.shape[:lead], *size, *positions), strides, x.offset)
 
 
 def _padding_widths(
@@ -105,11 +106,13 @@ def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     x = x[None] if is_single else x
     groups = operator.index(groups)
     if x.ndim != axes + 2 or weight.ndim != axes + 2:
-        raise ValueError(f"{caller}: needs x (N, C, …) and weight (O, C / groups, …) with {axes} more axes each; got "
+        more_axes = quantity(axes, "more axis", "more axes")
+        raise ValueError(f"{caller}: needs x (N, C, …) and weight (O, C / groups, …) with {more_axes} each; got "
                          f"{arrays[0].shape} and {weight.shape}.")  # fmt: skip
     outputs, channels = weight.shape[:2]
     if groups < 1 or channels * groups != x.shape[1] or outputs % groups:
-        raise ValueError(f"{caller}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
+        channels_text = f"{quantity(x.shape[1], 'channel')} in {quantity(groups, 'group')}"
+        raise ValueError(f"{caller}: x's {channels_text} do not match weight's shape {weight.shape}.")
     if rest and rest[0].shape != (outputs,):
         raise ValueError(f"{caller}: bias must have shape ({outputs},); got {rest[0].shape}.")
     size = weight.shape[2:]
@@ -119,11 +122,11 @@ def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     room = tuple(n + sum(p) for n, p in zip(x.shape[2:], window.padding, strict=True))
     reach = tuple(d * (k - 1) + 1 for k, d in zip(size, dilations, strict=True))
     if any(n < r for n, r in zip(room, reach, strict=True)):
-        raise ValueError(f"{caller}: a window of {reach} does not fit into {room}, which is padded already.")
+        raise ValueError(f"{caller}: a window of {reach} does not fit into {room}, which includes the padding.")
     bias = rest[0] if rest else None
     result = None
     if 0 not in weight.shape and 0 not in x.shape:
-        if not device_of(x.engine.caps).tile_places:
+        if not device_of(x.engine.caps).tile_threadgroups:
             result = convolve(x, weight, bias, window, groups)
         elif channels == 1 and groups > 1:
             result = convolve_by_channels(x, weight, bias, window, groups)
@@ -136,7 +139,7 @@ def _convolve(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
 
 def _multiply_in_place(x: Array, weight: Array, window: Windows, groups: int) -> Array:
     """Multiply the weights with the windows, on a GPU in place in the images if possible."""
-    tiles = device_of(x.engine.caps).tile_places
+    tiles = device_of(x.engine.caps).tile_threadgroups
     result = None
     if tiles and math.prod(window.size) > 1 and 0 not in weight.shape and 0 not in x.shape:
         result = convolve_by_product(x, weight, window, groups)
@@ -150,21 +153,21 @@ def _multiply_windows(x: Array, weight: Array, window: Windows, groups: int) -> 
     groups_of_x = x if x.contiguous else contiguous_copy(x)
     groups_of_x = groups_of_x.reshape((batch, groups, channels, *x.shape[2:]))
     view = windows(groups_of_x, window.size, window.stride, window.dilation)
-    places = view.shape[-count:]
-    terms, columns_axes = channels * math.prod(window.size), math.prod(places)
+    positions = view.shape[-count:]
+    terms, columns_axes = channels * math.prod(window.size), math.prod(positions)
     rows = make_contiguous(weight).reshape((groups, outputs // groups, terms))
-    out = empty((batch, outputs, *places), x.dtype, x.engine)
+    out = empty((batch, outputs, *positions), x.dtype, x.engine)
     if not out.size:
         return out
     if not terms:
         return fill_with(out, 0)
-    if math.prod(window.size) == 1 and places == x.shape[2:]:
+    if math.prod(window.size) == 1 and positions == x.shape[2:]:
         return matmul(rows, groups_of_x.reshape((batch, groups, channels, columns_axes))).reshape(out.shape)  # type: ignore[no-any-return]
     step = max(1, _MAX_BYTES // max(groups * terms * columns_axes * x.itemsize, 1))
     for first in range(0, batch, step):
         part = view[first : first + step]
         columns = contiguous_copy(part).reshape((part.shape[0], groups, terms, columns_axes))
-        result = matmul(rows, columns).reshape((part.shape[0], outputs, *places))
+        result = matmul(rows, columns).reshape((part.shape[0], outputs, *positions))
         if step >= batch:
             return result  # type: ignore[no-any-return]
         copy_into(out[first : first + step], result)
@@ -188,17 +191,17 @@ def _reference(x: Any, weight: Any, bias: Any = None, *, stride: Any = 1, paddin
         pads = [(p, p) for p in np.broadcast_to(0 if padding == "valid" else padding, axes)]
     x = np.pad(x, [(0, 0), (0, 0), *pads])
     each_axis = zip(x.shape[2:], weight.shape[2:], step, dilations, strict=True)
-    places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in each_axis]
-    channels, each = weight.shape[1], weight.shape[0] // groups
-    out = np.zeros((x.shape[0], weight.shape[0], *places))
+    positions = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in each_axis]
+    channels, outputs_per_group = weight.shape[1], weight.shape[0] // groups
+    out = np.zeros((x.shape[0], weight.shape[0], *positions))
     for position in np.ndindex(*weight.shape[2:]):
-        along_axes = zip(position, dilations, step, places, strict=True)
+        along_axes = zip(position, dilations, step, positions, strict=True)
         slices = tuple(slice(i * d, i * d + s * (n - 1) + 1, s) for i, d, s, n in along_axes)
         part = x[(slice(None), slice(None), *slices)]
         for g in range(groups):
             inputs = part[:, g * channels : (g + 1) * channels]
-            rows = weight[(slice(g * each, (g + 1) * each), slice(None), *position)]
-            out[:, g * each : (g + 1) * each] += np.einsum("oc,nc...->no...", rows, inputs)
+            rows = weight[(slice(g * outputs_per_group, (g + 1) * outputs_per_group), slice(None), *position)]
+            out[:, g * outputs_per_group : (g + 1) * outputs_per_group] += np.einsum("oc,nc...->no...", rows, inputs)
     return out + (0 if bias is None else bias.reshape((-1, *(1,) * axes)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array
 from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, op

@@ -6,7 +6,7 @@ from ... import random as randoms
 from ...arrays.array import Array
 from ...arrays.promotion import is_float
 from ...random.generator import Generator
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array
 from ..op import ALL, op
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.promotion import is_integer
 from ..creation.spaced_numbers import arange
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..indexing.take_and_put import take
 from ..launching.copying import as_array, convert
 from ..op import INTEGERS, op
@@ -73,12 +73,12 @@ def one_hot(x: Array, /, num_classes: int = -1) -> Array:
     count = operator.index(num_classes)
     if not x.size:
         if count < 1:
-            raise ValueError("one_hot: of no numbers, num_classes must be given.")
+            raise ValueError("one_hot: an empty array needs num_classes.")
     else:
         low, high = int(basic_reductions.min(x)), int(basic_reductions.max(x))
         count = high + 1 if count == -1 else count
         if low < 0 or high >= count:
-            raise ValueError(f"one_hot: numbers from {low} to {high} have no place among {count} classes.")
+            raise ValueError(f"one_hot: the numbers must be from 0 to {count - 1}; got {low} to {high}.")
     places = arange(count, device=x.device)
     result: Array = BY_NAME["equal"](convert(x, np.dtype(np.int64))[..., None], places)
     return result.astype(np.int64)

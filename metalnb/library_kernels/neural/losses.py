@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import floating_dtype, is_integer
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
@@ -183,25 +183,25 @@ def _pick_classes(
     caller: str, logs: Array, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
 ) -> Array:
     """Return the negative logarithms at the targets' indices, each times its class's weight."""
-    places = as_array(caller, target)
-    if not is_integer(places.dtype) or logs.ndim < 1:
-        raise TypeError(f"{caller}: targets are the numbers of classes; got {places.dtype}.")
+    targets = as_array(caller, target)
+    if not is_integer(targets.dtype) or logs.ndim < 1:
+        raise TypeError(f"{caller}: targets must be class indices of an integer dtype; got {targets.dtype}.")
     axis = 0 if logs.ndim == 1 else 1
-    if places.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
-        class_index = logs.shape[:axis] + logs.shape[axis + 1 :]
-        raise ValueError(f"{caller}: target must have shape {class_index}; got {places.shape}.")
-    places = convert(places, np.dtype(np.int64))
-    is_counted = places != ignore_index
-    safe = _WHERE(is_counted, places, 0)
+    if targets.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
+        expected_shape = logs.shape[:axis] + logs.shape[axis + 1 :]
+        raise ValueError(f"{caller}: target must have shape {expected_shape}; got {targets.shape}.")
+    targets = convert(targets, np.dtype(np.int64))
+    is_counted = targets != ignore_index
+    safe = _WHERE(is_counted, targets, 0)
     broadcast = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
-    own_weight = take_along_axis(logs, broadcast, axis=axis).reshape(safe.shape)
+    log_probabilities = take_along_axis(logs, broadcast, axis=axis).reshape(safe.shape)
     weights = None if weight is None else convert(as_array(caller, weight), logs.dtype)
     if weights is not None:
         check_engine(logs.engine, caller, weights)
         if weights.shape != (logs.shape[axis],):
             raise ValueError(f"{caller}: weight must have shape ({logs.shape[axis]},); got {weights.shape}.")
-    each = asarray(np.float32(1), device=logs.device) if weights is None else take(weights, safe)
-    loss = -own_weight * each
+    class_weights = asarray(np.float32(1), device=logs.device) if weights is None else take(weights, safe)
+    loss = -log_probabilities * class_weights
     if smoothing:
         lines = logs if weights is None else logs * weights.reshape((-1, *(1,) * (logs.ndim - axis - 1)))
         smoothing_sum = -basic_reductions.sum(lines, axis=axis) / logs.shape[axis]
@@ -209,7 +209,7 @@ def _pick_classes(
     loss = _WHERE(is_counted, loss, 0.0)
     if reduction != "mean":
         return _reduce_loss(caller, loss, reduction)
-    share = basic_reductions.sum(_WHERE(is_counted, each, 0.0))
+    share = basic_reductions.sum(_WHERE(is_counted, class_weights, 0.0))
     return basic_reductions.sum(loss) / share  # type: ignore[no-any-return]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ...engine import named
+from ...plurals import quantity
 from ...program import Program
 from ..launching.copying import as_array, make_contiguous
 from ..launching.launcher import Launch, dispatch
@@ -49,10 +50,10 @@ class _Windows(NamedTuple):
     dilation: tuple[int, ...]
     ceil: bool
 
-    def places(self, image: tuple[int, ...]) -> tuple[int, ...]:
+    def positions(self, image: tuple[int, ...]) -> tuple[int, ...]:
         """Return the number of positions along each axis of an image."""
         ceil = (self.ceil,) * len(image)
-        return tuple(map(_places, image, self.size, self.stride, self.padding, self.dilation, ceil))
+        return tuple(map(_position_count, image, self.size, self.stride, self.padding, self.dilation, ceil))
 
 
 class _Mean(NamedTuple):
@@ -76,7 +77,7 @@ def _check_windows(
     paddings = tuple_of(caller, "padding", padding, axes, smallest=0)
     dilations = tuple_of(caller, "dilation", dilation, axes, smallest=1)
     if any(2 * p > k for p, k in zip(paddings, sizes, strict=True)):
-        raise ValueError(f"{caller}: padding may be half a window at most: got padding {paddings} of windows {sizes}.")
+        raise ValueError(f"{caller}: padding must be at most half a window; got padding {paddings} of windows {sizes}.")
     return _Windows(sizes, strides, paddings, dilations, ceil)
 
 
@@ -87,13 +88,14 @@ def _pool(caller: str, x: Any, windows: _Windows, mean: _Mean | None = None) -> 
     if not is_float(x.dtype):
         raise TypeError(f"{caller}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
     if x.ndim not in {axes + 1, axes + 2}:
-        raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
+        more_axes = quantity(axes, "more axis", "more axes")
+        raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {more_axes}; got shape {x.shape}.")
     image = x.shape[-axes:]
-    places = windows.places(image)
-    if any(n < 1 for n in places):
+    positions = windows.positions(image)
+    if any(n < 1 for n in positions):
         message = f"a window of {windows.size} does not fit into {image} with padding {windows.padding}."
         raise ValueError(f"{caller}: {message}")
-    out = empty((*x.shape[:-axes], *places), x.dtype, x.engine)
+    out = empty((*x.shape[:-axes], *positions), x.dtype, x.engine)
     if out.size:
         loads_windows = device_of(x.engine.caps).waits and math.prod(windows.size) <= _WINDOW
         (_start_windows if loads_windows else _start_positions)(make_contiguous(x), out, windows, mean)
@@ -122,7 +124,7 @@ def _start_windows(x: Array, out: Array, windows: _Windows, mean: _Mean | None) 
         *_pair(out.shape[-axes:], 1),
     )  # fmt: skip
     images = math.prod(x.shape[:-axes])
-    _windows_launch(tag(x.dtype), numbers, x.offset // x.itemsize, images, x.device, most=mean is None).start(x, out)
+    _windows_launch(tag(x.dtype), numbers, x.offset // x.itemsize, images, x.device, is_max=mean is None).start(x, out)
 
 
 def _start_positions(x: Array, out: Array, windows: _Windows, mean: _Mean | None) -> None:
@@ -135,14 +137,14 @@ def _start_positions(x: Array, out: Array, windows: _Windows, mean: _Mean | None
     if columns < _NARROW_WIDTH or not x.engine.caps.serial:
         dispatch(kernels[name], x, out, settings, grid=(columns, rows, images))
         return
-    each = max(1, min(rows, _WIDE_WIDTH // columns))
-    lines = {"columns": columns, "rows": rows, "each": each}
+    rows_per_simdgroup = max(1, min(rows, _WIDE_WIDTH // columns))
+    lines = {"columns": columns, "rows": rows, "rows_per_simdgroup": rows_per_simdgroup}
     step = windows.stride[-1] if windows.stride[-1] <= 2 else 0
     dispatch(kernels[f"{name}_{step}"], x, out, settings, lines,
-             grid=(-(-rows // each) * LANES, images), threadgroup=(LANES, 1))  # fmt: skip
+             grid=(-(-rows // rows_per_simdgroup) * LANES, images), threadgroup=(LANES, 1))  # fmt: skip
 
 
-def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
+def _position_count(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
     """Count a window's positions along an axis; rounded up, the last one still begins in the image or before it."""
     room = n + 2 * p - d * (k - 1) - 1
     count = (-(-room // s) if ceil else room // s) + 1
@@ -151,11 +153,11 @@ def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
 
 @functools.lru_cache(256)
 def _windows_launch(
-    element: str, numbers: tuple[float, ...], start: int, images: int, engine: str, *, most: bool
+    element: str, numbers: tuple[float, ...], start: int, images: int, engine: str, *, is_max: bool
 ) -> Launch:
     """Compile the kernel for a fixed size of windows: `numbers` are ``pool.metal``'s Windowed."""
     width, height, columns, down = *numbers[2:4], *numbers[-2:]
-    template = f"pool_windows<{element}, {str(most).lower()}, {width}, {height}>"
+    template = f"pool_windows<{element}, {str(is_max).lower()}, {width}, {height}>"
     binary = compile_templates("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
     packed = record(_WINDOWED.pack(*numbers, start))
     return Launch(binary, (int(columns * down), images, 1), (_THREADS, 1, 1), (packed,)).bind_records(named(engine))
@@ -164,13 +166,13 @@ def _windows_launch(
 @functools.cache
 def _program(element: str, engine: str) -> Program:
     templates = {}
-    for name, most in (("max", "true"), ("mean", "false")):
-        templates[name] = f"pool<{element}, {most}>"
-        templates |= {f"{name}_{stride}": f"pool_lines<{element}, {most}, {stride}>" for stride in range(3)}
+    for name, is_max in (("max", "true"), ("mean", "false")):
+        templates[name] = f"pool<{element}, {is_max}>"
+        templates |= {f"{name}_{stride}": f"pool_lines<{element}, {is_max}, {stride}>" for stride in range(3)}
     return compile_templates("pool.metal", templates, engine)
 
 
-def _reference(axes: int, *, most: bool) -> Any:
+def _reference(axes: int, *, is_max: bool) -> Any:
     def reference(
         x: Any, size: Any, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: float | None = None,
@@ -178,14 +180,14 @@ def _reference(axes: int, *, most: bool) -> Any:
         k, p, d = (np.broadcast_to(v, axes) for v in (size, padding, dilation))
         s = np.broadcast_to(size if stride is None else stride, axes)
         images = x.shape[-axes:]
-        places = [_places(*map(int, v), ceil_mode) for v in zip(images, k, s, p, d, strict=True)]  # type: ignore[call-arg, arg-type]
-        out = np.empty((*x.shape[:-axes], *places))
-        for at in np.ndindex(*places):
+        positions = [_position_count(*map(int, v), ceil_mode) for v in zip(images, k, s, p, d, strict=True)]  # type: ignore[call-arg, arg-type]
+        out = np.empty((*x.shape[:-axes], *positions))
+        for at in np.ndindex(*positions):
             first = [i * a - b for i, a, b in zip(at, s, p, strict=True)]
             cuts = [[f + j * c for j in range(n)] for f, n, c in zip(first, k, d, strict=True)]
-            kept = [[j for j in cut if 0 <= j < n] for cut, n in zip(cuts, images, strict=True)]
-            part = x[(..., *np.ix_(*kept))]
-            if most:
+            inside = [[j for j in cut if 0 <= j < n] for cut, n in zip(cuts, images, strict=True)]
+            part = x[(..., *np.ix_(*inside))]
+            if is_max:
                 value = part.max(tuple(range(-axes, 0)), initial=-np.inf)
             else:
                 ends = [n + b for n, b in zip(images, p, strict=True)] if count_include_pad else images
@@ -202,13 +204,13 @@ def _size(x: Any, *rest: Any) -> Any:
     return np.maximum(np.abs(rest[-1]), np.abs(x).max(initial=0.0))
 
 
-def _row(name: str, axes: int, *, most: bool) -> Callable[[Callable[..., Any]], Op]:
-    bounds = {} if most else {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
-    return op("neural", reference=_reference(axes, most=most), dtypes=FLOATS, kernels=("pool.metal",), flops=9,
-              tolerance=bounds, cite=f"PyTorch, ``{name}``", size=None if most else _size)  # fmt: skip
+def _row(name: str, axes: int, *, is_max: bool) -> Callable[[Callable[..., Any]], Op]:
+    bounds = {} if is_max else {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
+    return op("neural", reference=_reference(axes, is_max=is_max), dtypes=FLOATS, kernels=("pool.metal",), flops=9,
+              tolerance=bounds, cite=f"PyTorch, ``{name}``", size=None if is_max else _size)  # fmt: skip
 
 
-@_row("max_pool2d", 2, most=True)
+@_row("max_pool2d", 2, is_max=True)
 def max_pool2d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
 ) -> Array:
@@ -242,7 +244,7 @@ def max_pool2d(
     return _pool("max_pool2d", x, windows)
 
 
-@_row("avg_pool2d", 2, most=False)
+@_row("avg_pool2d", 2, is_max=False)
 def avg_pool2d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: float | None = None,
@@ -255,7 +257,7 @@ def avg_pool2d(
     return _pool("avg_pool2d", x, windows, _Mean(count_include_pad, divisor_override))
 
 
-@_row("max_pool1d", 1, most=True)
+@_row("max_pool1d", 1, is_max=True)
 def max_pool1d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
 ) -> Array:
@@ -264,7 +266,7 @@ def max_pool1d(
     return _pool("max_pool1d", x, windows)
 
 
-@_row("avg_pool1d", 1, most=False)
+@_row("avg_pool1d", 1, is_max=False)
 def avg_pool1d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -299,6 +301,7 @@ def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
     x = as_array("adaptive_avg_pool2d", x)
     size = tuple_of("adaptive_avg_pool2d", "output_size", output_size, 2, smallest=1)
     if x.ndim < 3 or any(n % m for n, m in zip(x.shape[-2:], size, strict=True)):
-        raise ValueError(f"adaptive_avg_pool2d: {x.shape} has no windows of one size for {size}. Use avg_pool2d.")
+        message = f"adaptive_avg_pool2d: the image of {x.shape} does not divide evenly into {size}"
+        raise ValueError(f"{message}. Use avg_pool2d.")
     window = tuple(n // m for n, m in zip(x.shape[-2:], size, strict=True))
     return _pool("adaptive_avg_pool2d", x, _check_windows("adaptive_avg_pool2d", 2, window, window, 0), _Mean())

@@ -21,14 +21,14 @@ from ..planning.device import LANES, device_of, grid_of_groups, grid_of_threads
 from ..planning.packed_record import record
 
 __all__ = [
-    "TOLD", "VECTOR", "Host", "Parts", "aligned_copy", "bool_text", "checked_parts", "dequantize",
+    "PARAMETERS", "VECTOR", "Host", "Parts", "aligned_copy", "bool_text", "checked_parts", "dequantize",
     "dequantize_reference", "float_array", "program_of", "quantize", "weights_of",
 ]  # fmt: skip
 
 Host = np.ndarray[Any, Any]
 
 _UINT = np.dtype(np.uint32)
-TOLD = struct.Struct("<4Q4I")
+PARAMETERS = struct.Struct("<4Q4I")
 _OFFSET = struct.Struct("<Q")
 VECTOR = 16  # a lane reads at most this many bytes at once
 
@@ -230,7 +230,7 @@ def _packed_settings(parts: Parts, x: int, lengths: tuple[int, int, int]) -> Any
     """Pack the operands' offsets, in elements, and lengths."""
     minima = parts.scales if parts.minima is None else parts.minima
     begins = (a.offset // a.itemsize for a in (parts.words, parts.scales, minima))
-    return record(TOLD.pack(x, *begins, *lengths, 0))
+    return record(PARAMETERS.pack(x, *begins, *lengths, 0))
 
 
 def bool_text(symmetric: bool) -> str:

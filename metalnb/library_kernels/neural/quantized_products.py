@@ -21,7 +21,7 @@ from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..planning.device import LANES, Device, device_of, grid_of_groups
 from ..planning.packed_record import record
 from .quantized import (
-    TOLD,
+    PARAMETERS,
     VECTOR,
     Host,
     aligned_copy,
@@ -154,7 +154,7 @@ def _launch(
     device : Device
     """
     (kind, scale, bits, symmetric), (m, n, _) = kinds, lengths
-    settings = (record(TOLD.pack(*begins, *lengths, 0)),)
+    settings = (record(PARAMETERS.pack(*begins, *lengths, 0)),)
     template = f"{scale}, {bits}, {bool_text(symmetric)}"
     matrices = kind.removesuffix("16")
     if device.waits and matrices in device.matrices:
@@ -177,7 +177,7 @@ def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int
     tall = 2 if m <= 2 else 1  # more vectors leave registers for fewer rows
     steps, tiles = k * bits // _STEP, -(-n // (_SIDE * tall))
     simds = 4
-    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _FULL * device.tile_places:
+    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _FULL * device.tile_threadgroups:
         simds *= 2
     return tall, simds
 
@@ -186,7 +186,7 @@ def _rows(n: int, device: Device) -> int:
     """Return how many rows a SIMD-group takes; several share the loads of x."""
     if not device.waits:
         return 4
-    fills_device = _BUSY * device.tile_places // 2
+    fills_device = _BUSY * device.tile_threadgroups // 2
     return next((rows for rows in (4, 2) if n >= rows * fills_device), 1)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float
+from ...plurals import quantity
 from ..creation.filled import full
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
@@ -48,7 +49,7 @@ def _channel_row(caller: str, name: str, value: Any, x: Array) -> Array | None:
     row = as_array(caller, value)
     check_engine(x.engine, caller, row)
     if row.shape != (x.shape[1],):
-        raise ValueError(f"{caller}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
+        raise ValueError(f"{caller}: {name} must have shape ({x.shape[1]},), one number per channel; got {row.shape}.")
     return convert(row, _FLOAT)
 
 
@@ -106,7 +107,7 @@ def batch_norm(
         axes = (0, *range(2, x.ndim))
         count = math.prod(x.shape[d] for d in axes)
         if count < 2:
-            raise ValueError(f"{caller}: training needs more than one element a channel; got shape {x.shape}.")
+            raise ValueError(f"{caller}: training needs more than one element per channel; got shape {x.shape}.")
         shape = convert(x, _FLOAT)
         statistics, variance = moments.mean(shape, axis=axes), moments.var(shape, axis=axes)
         for factors, updated in ((running_mean, statistics), (running_var, variance * (count / (count - 1)))):
@@ -167,7 +168,7 @@ def group_norm(
     x = _channels(caller, x)
     groups = operator.index(num_groups)
     if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"{caller}: {x.shape[1]} channels do not make {num_groups} groups.")
+        raise ValueError(f"{caller}: num_groups={num_groups} does not divide x's {quantity(x.shape[1], 'channel')}.")
     scale, shift = (_channel_row(caller, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if not x.size:
         return contiguous_copy(x)

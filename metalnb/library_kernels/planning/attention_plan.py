@@ -37,7 +37,7 @@ class AttentionShape(NamedTuple):
         The query's heads, over all leading axes.
     share : int
         How many of them share a head of key and value.
-    queries, keys, own, wide : int
+    queries, keys, key_width, value_width : int
         L, S, E and V.
     kind : {"float", "half", "bfloat16"}
     masked, causal : bool
@@ -46,7 +46,7 @@ class AttentionShape(NamedTuple):
     starts : tuple of 4 int
         The offsets of q, k, v and the mask in their memory, in elements.
     scale : float
-    whole : bool
+    rows_aligned : bool
         Whether the rows of keys and values begin at multiples of 16 bytes.
     """
 
@@ -54,15 +54,15 @@ class AttentionShape(NamedTuple):
     share: int
     queries: int
     keys: int
-    own: int
-    wide: int
+    key_width: int
+    value_width: int
     kind: str
     masked: bool
     causal: bool
     mask_pitch: int
     starts: tuple[int, int, int, int]
     scale: float
-    whole: bool
+    rows_aligned: bool
 
 
 class AttentionStep(NamedTuple):
@@ -93,7 +93,7 @@ class AttentionStep(NamedTuple):
 def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     """Plan attention; return an empty plan if no kernel takes rows of this width, so that it must use products."""
     matrices = s.kind.removesuffix("16") in device.matrices
-    fits = max(s.own, s.wide) <= _LARGEST_HEAD
+    fits = max(s.key_width, s.value_width) <= _LARGEST_HEAD
     own_kernels = (device.waits or matrices) and fits
     by_parts = fits and (own_kernels or s.kind == "float")
     if by_parts and s.share * s.queries <= _FEW_QUERIES and s.keys >= _MANY_KEYS:
@@ -102,10 +102,10 @@ def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ..
         return (_matrices(s, keys),)
     if own_kernels and device.waits:
         return (_tiles(s),)
-    if s.own + s.wide > _LARGEST_HEAD:
+    if s.key_width + s.value_width > _LARGEST_HEAD:
         return ()
     blocks = -(-s.queries // LANES)
-    template = f"attend<{s.kind}, {s.own}, {s.wide}, {_bool_text(s.masked)}>"
+    template = f"attend<{s.kind}, {s.key_width}, {s.value_width}, {_bool_text(s.masked)}>"
     return (AttentionStep(
         "attention.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, LANES),
     ),)  # fmt: skip
@@ -113,7 +113,7 @@ def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ..
 
 def _padded_widths(s: AttentionShape) -> tuple[int, int]:
     """Return the lengths of a key and of a value, padded to full pairs of matrices."""
-    return -(-s.own // 16) * 16, -(-s.wide // 16) * 16
+    return -(-s.key_width // 16) * 16, -(-s.value_width // 16) * 16
 
 
 def _tile(s: AttentionShape) -> int:
@@ -127,7 +127,7 @@ def _matrices(s: AttentionShape, keys: int) -> AttentionStep:
     key_width, value_width = _padded_widths(s)
     tile_rows = 4 if max(key_width, value_width) <= _WIDE_ENOUGH else 2
     blocks = -(-s.queries // (32 * tile_rows))
-    flags = f"{_bool_text(s.masked)}, {_bool_text(s.whole)}"
+    flags = f"{_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}"
     template = f"attend_matrices<{kind}, {key_width}, {value_width}, {keys}, {tile_rows}, {flags}>"
     return AttentionStep(
         "attention_matrices.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
@@ -135,9 +135,9 @@ def _matrices(s: AttentionShape, keys: int) -> AttentionStep:
 
 
 def _tiles(s: AttentionShape) -> AttentionStep:
-    value_width = next(n for n in (64, 128, 256) if n >= s.wide)
+    value_width = next(n for n in (64, 128, 256) if n >= s.value_width)
     blocks = -(-s.queries // _SIDE)
-    template = f"attend_tiles<{s.kind}, {value_width}, {_bool_text(s.masked)}, {_bool_text(s.whole)}>"
+    template = f"attend_tiles<{s.kind}, {value_width}, {_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}>"
     return AttentionStep(
         "attention_tiles.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
     )
@@ -145,27 +145,27 @@ def _tiles(s: AttentionShape) -> AttentionStep:
 
 def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     side = 1
-    while side * _SIDES < max(s.own, s.wide):
+    while side * _SIDES < max(s.key_width, s.value_width):
         side *= 2
     rows = next(n for n in (1, 2, 4) if n >= min(s.share * s.queries, 4))
     groups = s.heads // s.share * -(-s.share * s.queries // rows)
-    places = device.simd_groups if device.waits else _BUSY
-    parts = max(1, min(places // groups, s.keys // _PART))
+    resident_groups = device.simd_groups if device.waits else _BUSY
+    parts = max(1, min(resident_groups // groups, s.keys // _PART))
     stretch = -(-s.keys // parts)
     parts = -(-s.keys // stretch)
     packed = _pack(s, parts, stretch)
-    template = f"attend_part<{s.kind}, {side}, {rows}, {_bool_text(s.masked)}, {_bool_text(s.whole)}>"
+    template = f"attend_part<{s.kind}, {side}, {rows}, {_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}>"
     count = s.heads * s.queries
     return (
         AttentionStep("attention_parts.metal", template, "qkvmp", packed, *_grid_of_groups(groups * parts, LANES),
-                      count * parts * (s.wide + 2)),
+                      count * parts * (s.value_width + 2)),
         AttentionStep("attention_parts.metal", f"attend_together<{s.kind}>", "po", packed,
                       *_grid_of_groups(count, LANES)),
     )  # fmt: skip
 
 
 def _pack(s: AttentionShape, blocks: int, stretch: int = 0) -> Record:
-    numbers = (s.queries, s.keys, s.own, s.wide, s.share, int(s.causal), blocks, stretch)
+    numbers = (s.queries, s.keys, s.key_width, s.value_width, s.share, int(s.causal), blocks, stretch)
     return record(_RECORD.pack(*s.starts, s.mask_pitch, *numbers, s.scale))
 
 

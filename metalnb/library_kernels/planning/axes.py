@@ -50,7 +50,7 @@ def axes_of(caller: str, axis: Any, ndim: int) -> Shape:
     axes_given = axis if isinstance(axis, Iterable) else (axis,)
     axes = tuple(axis_of(caller, a, ndim) for a in axes_given)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"{caller}: an axis is given twice: {axis}.")
+        raise ValueError(f"{caller}: an axis appears twice: {axis}.")
     return axes
 
 
@@ -68,7 +68,7 @@ def shape_of(caller: str, shape: Any, *, open_axis: bool = False) -> Shape:
     try:
         sizes = tuple(operator.index(n) for n in lengths)
     except TypeError:
-        raise TypeError(f"{caller}: a shape is made of integers; got {shape!r}.") from None
+        raise TypeError(f"{caller}: a shape must consist of integers; got {shape!r}.") from None
     if any(n < (-1 if open_axis else 0) for n in sizes) or sizes.count(-1) > 1:
         smallest = "at most one -1" if open_axis else "none is negative"
         raise ValueError(f"{caller}: the lengths of a shape are 0 or more, {smallest}; got {shape!r}.")

@@ -50,7 +50,7 @@ class Windows(NamedTuple):
         """The same over images of one row."""
         return Windows((1, *self.size), (1, *self.stride), (1, *self.dilation), ((0, 0), *self.padding))
 
-    def places(self, lengths: Shape) -> Shape:
+    def positions(self, lengths: Shape) -> Shape:
         """Return the number of a window's positions along each axis."""
         return tuple(map(_count, lengths, *self))
 
@@ -139,11 +139,11 @@ def _axis(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int
     reads = [divmod(k * dilation, stride) for k in range(size)]
     phases = tuple(sorted({phase for _, phase in reads}))
     starts = tuple((phases.index(phase), position) for position, phase in reads)
-    places = _count(n, size, stride, dilation, padding)
-    length = places + reads[-1][0]
+    positions = _count(n, size, stride, dilation, padding)
+    length = positions + reads[-1][0]
     ends = -(-(n + padding[0]) // stride)  # from here there are zeros in each phase, and …
     begins = padding[0] // stride  # … up to here
-    return _Axis(phases, starts, length, min(length, max(ends, length - begins, places)))
+    return _Axis(phases, starts, length, min(length, max(ends, length - begins, positions)))
 
 
 def plan_convolution(
@@ -155,7 +155,7 @@ def plan_convolution(
     """
     outputs, channels = weight[:2]
     row_axis, column_axis = itertools.starmap(_axis, zip(x[1:], *geometry, strict=True))
-    places = geometry.places(x[1:])
+    positions = geometry.positions(x[1:])
     columns = column_axis.least
     plane = row_axis.full * columns + column_axis.full - columns  # with the zeros that follow the last row
     phases = list(itertools.product(range(len(row_axis.phases)), range(len(column_axis.phases))))
@@ -163,7 +163,7 @@ def plan_convolution(
     if image >= _ELEMENT_LIMIT:
         return None
 
-    last = (places[0] - 1) * columns + places[1]
+    last = (positions[0] - 1) * columns + positions[1]
     outputs_per_group = outputs // groups
     rows = next(r for r in FORMS if r <= outputs_per_group or (r == _LARGE_BLOCK and outputs_per_group >= _SMALL_BLOCK))
     blocks, rows_of_blocks = _blocks(outputs_per_group, channels * math.prod(geometry.size), rows)
@@ -178,11 +178,11 @@ def plan_convolution(
     terms = np.add.outer(
         np.arange(channels, dtype=np.int64) * (len(phases) * plane), np.array(window, np.int64),
     ).reshape(-1)  # fmt: skip
-    lengths = (len(terms), outputs_per_group, groups, *places, columns, last, rows_of_blocks)
+    lengths = (len(terms), outputs_per_group, groups, *positions, columns, last, rows_of_blocks)
     grid = (-(-last // (panels * LANES)) * LANES, blocks, groups)
     return ConvolutionPlan(
-        image_layout=image_layout, spare=panels * LANES, rows=rows, panels=panels, image=image, size=math.prod(places),
-        lengths=lengths, terms=terms, grid=grid,
+        image_layout=image_layout, spare=panels * LANES, rows=rows, panels=panels, image=image,
+        size=math.prod(positions), lengths=lengths, terms=terms, grid=grid,
     )  # fmt: skip
 
 
@@ -210,7 +210,7 @@ class ChannelsPlan(NamedTuple):
 
 def plan_channels(x: Shape, weight: Shape, window: Windows, groups: int) -> ChannelsPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None if another kernel suits it better."""
-    (rows, columns), outputs = window.places(x[1:]), weight[0]
+    (rows, columns), outputs = window.positions(x[1:]), weight[0]
     if weight[1] != 1 or math.prod(window.size) > _SMALL_WINDOW or columns < LANES // 2 or rows < _MIN_ROWS:
         return None
     rows_per_group = max(1, min(rows, _ELEMENTS_PER_GROUP // columns))
@@ -251,7 +251,7 @@ def plan_depthwise(x: Shape, weight: Shape, window: Windows, groups: int) -> Dep
     if weight[1] != 1:
         return None
     (height, width), (stride_y, stride_x), (dilation_y, dilation_x) = window.size, window.stride, window.dilation
-    (rows, columns), outputs = window.places(x[1:]), weight[0]
+    (rows, columns), outputs = window.positions(x[1:]), weight[0]
     reach = (height - 1) * dilation_y + 1
     overlap = stride_y < reach and rows > 1
     choices = (n for n in (_ROWS_PER_THREAD if overlap else (1,)) if n <= rows)

@@ -41,7 +41,7 @@ class Device(NamedTuple):
         keep the device busy.
     waits : bool
         Whether loads have a high latency that many threads must hide, as on a GPU.
-    tile_places : int
+    tile_threadgroups : int
         Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 if tiles do not pay off.
     rounds : int
         In long rows and columns, the number of rounds of SIMD-groups: more than one if the hardware schedules them, so
@@ -62,7 +62,7 @@ class Device(NamedTuple):
     scan_groups: int
     crowd: int = 8
     waits: bool = False
-    tile_places: int = 0
+    tile_threadgroups: int = 0
     rounds: int = 1
     streams: int = NEVER
     matrices: frozenset[str] = frozenset()
@@ -81,7 +81,8 @@ def device_of(caps: Caps) -> Device:
         return CORES._replace(crowd=_CROWD, streams=FAR) if caps.serial else CORES._replace(matrices=caps.matrices)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
-    result = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
+    tile_threadgroups = 2 * caps.processors
+    result = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_threadgroups=tile_threadgroups, rounds=4)
     return result._replace(matrices=caps.matrices, copies=caps.copies)
 
 

@@ -158,8 +158,8 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     """Plan a kernel that reduces the last axis of a shape; `out` are the result's strides along the others."""
     count, rows = shape[-1], math.prod(shape[:-1])
     parts = split_rows(count, rows, LANES, device)
-    each = count <= FEW_TERMS
-    if each:
+    is_row_per_thread = count <= FEW_TERMS
+    if is_row_per_thread:
         parts = Split(count, count, 1)
     result = Strip((*(s * parts.parts for s in out), 0), 0)
     sizes, strides = _merge_axes(shape[:-1], [s.strides[:-1] for s in (*strips, result)])
@@ -169,8 +169,8 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
         strides_of_out.append(step)
     kinds = "".join("u" if s == 1 else "s" for s in inner) if set(inner) <= {0, 1} else "g" * len(inner)
     splits = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
-    grid, threadgroup = grid_of_threads(rows) if each else grid_of_groups(rows * parts.parts, device)
-    kernel = "each" if each else "rows" if parts.parts == 1 else "first"
+    grid, threadgroup = grid_of_threads(rows) if is_row_per_thread else grid_of_groups(rows * parts.parts, device)
+    kernel = "each" if is_row_per_thread else "rows" if parts.parts == 1 else "first"
     walk = _record(sizes, strides, (*strips, result))
     return RowReductionPlan(kernel, kinds, walk, splits, grid, threadgroup, parts.parts)
 

@@ -41,14 +41,14 @@ def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPla
 
 
 def plan_windows(
-    a: Strided, images: Strided, places: int, window: Record, dtype: str, device: Device, *, aligned: bool,
+    a: Strided, images: Strided, positions: int, window: Record, dtype: str, device: Device, *, aligned: bool,
     channels_last: bool = False,
 ) -> ProductPlan | None:  # fmt: skip
     """Plan the products of weights (groups, O, K) with the windows of contiguous images (N, groups, C, …).
 
-    Return nothing if a window's element does not have full strips of channels, or if there are few outputs. `places`
-    are the positions of a window in an image; `window` is Window in ``tile_loads.h``. With `channels_last`, memory has
-    the images as (N, …, groups, C), and strips of them are copied into threadgroup memory.
+    Return nothing if a window's element does not have full strips of channels, or if there are few outputs. `positions`
+    is the number of positions of a window in an image; `window` is Window in ``tile_loads.h``. With `channels_last`,
+    memory has the images as (N, …, groups, C), and strips of them are copied into threadgroup memory.
     """
     batch, groups, channels = images.shape[:3]
     kind = KINDS[dtype]
@@ -60,7 +60,7 @@ def plan_windows(
     starts = count * channels * image
     if channels_last:
         starts = count // groups * (groups * channels * image) + count % groups * channels
-    second = Matrices(B, a.shape[2], places, image, 1, images.offset + starts, count, aligned=channels_last)
+    second = Matrices(B, a.shape[2], positions, image, 1, images.offset + starts, count, aligned=channels_last)
     return ProductPlanner(dtype, device).multiply_tiles(first, second, window)
 
 
@@ -97,5 +97,5 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
     packed = record(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
     grid = (count, len(starts[0]), 1)
     records = (np.stack(starts, 1), steps, packed)
-    each = ProductStep(f"each_dot_{KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
-    return ProductPlan((each,), ())
+    dots = ProductStep(f"each_dot_{KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))
+    return ProductPlan((dots,), ())

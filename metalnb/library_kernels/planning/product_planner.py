@@ -33,7 +33,7 @@ STRIP, DEEP = 256, 4096  # K is split so that parts of B, or of A and B, stay in
 
 
 class Tile(NamedTuple):
-    """A size of tile on a GPU: its kernels' prefix, its threads, and the part of `tile_places` that it must fill."""
+    """A tile size on a GPU: its kernels' prefix, its threads, and the part of `tile_threadgroups` that it must fill."""
 
     name: str
     rows: int
@@ -115,19 +115,19 @@ class ProductPlanner:
             a, b = b.transpose, a.transpose  # C is a vector: its transpose has the same layout
         if is_along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
             reads_four = reads_by_four(a) and reads_by_four(b.transpose)
-            is_wide = self.device.tile_places and self.kind in _FLOATS and reads_four
+            is_wide = self.device.tile_threadgroups and self.kind in _FLOATS and reads_four
             return self.run("wide_dots" if is_wide else "dots", a, b)
         neighbors = b.column == 1 or b.columns == 1
-        if self.device.tile_places and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
+        if self.device.tile_threadgroups and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
             return self.multiply_tiles(a, b)
-        if self.device.tile_places and neighbors and b.columns > LANES and a.rows <= FEW_LINES:
+        if self.device.tile_threadgroups and neighbors and b.columns > LANES and a.rows <= FEW_LINES:
             return self.columns(a, b)
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
         if neighbors and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
             return self.run("matmul_few", a, b)
         if neighbors and close:
             return self.run("matmul", a, b)
-        is_along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
+        is_along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_threadgroups
         return self.run("matmul_panels" if is_along else "matmul", a, self._pack_panels(b, f"pack_{self.size}"))
 
     def multiply_panels(self, a: Matrices, b: Matrices) -> ProductPlan:
@@ -151,7 +151,7 @@ class ProductPlanner:
         rows = 1 if m == 1 or self.kind == "ulong" else FEW
         several = 2 if self.kind == "ulong" else 8 if is_wide and rows == 1 and self.size == 2 else 4
         strips, down = -(-n // (several * LANES)), -(-m // rows)
-        splits = max(1, min(COLUMN_GROUPS * self.device.tile_places // (strips * down * batch), k // SPAN))
+        splits = max(1, min(COLUMN_GROUPS * self.device.tile_threadgroups // (strips * down * batch), k // SPAN))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.panel)
         grid = (strips * COLUMN_THREADS, down, shape[0] * batch)
@@ -160,7 +160,7 @@ class ProductPlanner:
     def multiply_tiles(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
         """Add the kernel whose threadgroups compute one tile each; for windows, B is the start of the images."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
-        matrices, places = self.kind in _WIDENED, self.device.tile_places
+        matrices, places = self.kind in _WIDENED, self.device.tile_threadgroups
         several = 8 if matrices else 4
         load_kinds = (load_kind(a, several), load_kind(b.transpose, several) if window is None else "WINDOWS")
         form, sizes = self._tiles(load_kinds, is_piped=window is None or b.aligned)
@@ -221,7 +221,7 @@ class ProductPlanner:
 
     def _split(self, name: str, m: int, n: int, k: int, groups: int) -> tuple[int, int]:
         """Split K into parts; return their number and length."""
-        splits = min((2 * self.device.tile_places or GROUPS) // groups, k // LEAST)
+        splits = min((2 * self.device.tile_threadgroups or GROUPS) // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
         terms = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.promotion import as_dtype, floating_dtype, is_float
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, convert
 from ..launching.reduction_launch import Monoid, accumulator, reduce, reduce_or_fill, sum_dtype, tag
 from ..op import ALL, NUMERIC, op

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.promotion import as_dtype, is_float
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array
 from ..launching.reduction_launch import Monoid, reduce_or_fill, tag
 from ..op import ALL, op

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, contiguous_copy, convert, fill_with
 from ..launching.reduction_launch import Monoid, accumulator, tag
 from ..launching.scan_launch import start_scan
@@ -24,7 +24,7 @@ def _cumulate(caller: str, functor: str, x: Any, axis: Any, dtype: Any, *, inclu
     x = as_array(caller, x)
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(f"{caller}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or ravel it.")
+            raise ValueError(f"{caller}: axis is required for an array of {x.ndim} axes. Pass axis=-1, or ravel it.")
         axis = 0
     if x.ndim == 0:
         raise ValueError(f"{caller}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")

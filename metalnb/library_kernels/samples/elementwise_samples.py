@@ -35,9 +35,9 @@ def edges(dtype: DType) -> Host:
     info = _finfo(dtype)
     some = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, np.pi, 10.0, 100.0, 1e-3, 0.99, np.inf]
     limits = [float(info.max), float(info.tiny), float(info.smallest_subnormal), float(info.eps)]
-    found = np.array([*some, *limits, float(info.tiny) * 0.75, float(info.max) / 2])
+    edge_cases = np.array([*some, *limits, float(info.tiny) * 0.75, float(info.max) / 2])
     with np.errstate(over="ignore"):  # rounded from float64, half of them may exceed the largest
-        return np.concatenate([found, -found, [np.nan]]).astype(dtype)
+        return np.concatenate([edge_cases, -edge_cases, [np.nan]]).astype(dtype)
 
 
 def elementwise_samples(
@@ -88,8 +88,8 @@ def _bits(rng: np.random.Generator, dtype: DType, n: int) -> Host:
 
 def _thin_out(values: Host, operands: int) -> Host:
     """Return fewer edge cases if all their combinations are tried."""
-    most = {1: len(values), 2: len(values), 3: 12}[operands]
-    return values[:: -(-len(values) // most)]
+    limit = {1: len(values), 2: len(values), 3: 12}[operands]
+    return values[:: -(-len(values) // limit)]
 
 
 def _finfo(dtype: DType) -> Any:

@@ -32,14 +32,14 @@ def _attention_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]
     yield Sample(of((33, 16), (9, 16), (9, 16)), {"is_causal": True, "scale": 0.5})
     yield Sample(of((2, 1, 7, 16), (3, 9, 16), (1, 9, 16)))
     yield Sample(of((2, 6, 7, 16), (2, 2, 9, 16), (2, 2, 9, 16)), {"enable_gqa": True})
-    seen = rng.random((7, 9)) < 0.6
-    seen[3] = False
-    yield Sample((*of((2, 6, 7, 16), (2, 6, 9, 16), (2, 6, 9, 16)), seen))
+    mask = rng.random((7, 9)) < 0.6
+    mask[3] = False
+    yield Sample((*of((2, 6, 7, 16), (2, 6, 9, 16), (2, 6, 9, 16)), mask))
     yield Sample((*of((2, 6, 7, 16), (2, 2, 9, 16), (2, 2, 9, 16)), _normal(rng, dtype, 6, 7, 9)), {"enable_gqa": True})
     for options in ({}, {"is_causal": True}):  # too wide for one kernel
         yield Sample(of((2, 4, 20, 160), (2, 4, 20, 160), (2, 4, 20, 100)), options)
-    own = seen[:1, :1] | np.eye(20, dtype=bool)
-    yield Sample((*of((4, 20, 160), (2, 20, 160), (2, 20, 100)), own), {"enable_gqa": True})
+    diagonal_mask = mask[:1, :1] | np.eye(20, dtype=bool)
+    yield Sample((*of((4, 20, 160), (2, 20, 160), (2, 20, 100)), diagonal_mask), {"enable_gqa": True})
 
 
 def _rope_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -52,10 +52,10 @@ def _rope_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 def _convolution_samples(axes: int) -> Samples:
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         def of(x: tuple[int, ...], w: tuple[int, ...], *, bias: bool = False, **options: Any) -> Sample:
-            given = [_normal(rng, dtype, *s[: len(s) - 2 + axes]) for s in (x, w)]
+            arrays = [_normal(rng, dtype, *s[: len(s) - 2 + axes]) for s in (x, w)]
             if bias:
-                given.append(_normal(rng, dtype, w[0]))
-            return Sample(tuple(given), options)
+                arrays.append(_normal(rng, dtype, w[0]))
+            return Sample(tuple(arrays), options)
 
         yield of((2, 3, 9, 11), (4, 3, 3, 3), bias=True)
         yield of((2, 4, 12, 9), (6, 2, 3, 2), groups=2, stride=2, padding=1)
@@ -73,21 +73,21 @@ def _convolution_samples(axes: int) -> Samples:
     return samples
 
 
-def _pools(axes: int, *, most: bool) -> Samples:
+def _pools(axes: int, *, is_max: bool) -> Samples:
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         x = _normal(rng, dtype, 2, 3, *(13, 17)[:axes])
         cases: list[tuple[Any, ...]] = [(2, {}), (3, {"stride": 2, "padding": 1}), (5, {"stride": 1})]
         if dtype == "float32":
             cases += [(3, {"stride": 2, "ceil_mode": True}), (4, {"stride": 3, "padding": 2, "ceil_mode": True})]
-            cases += [(3, {"dilation": 2}), (2, {"dilation": 3, "stride": 1, "padding": 1})] if most else []
-            cases += [] if most else [(3, {"padding": 1, "count_include_pad": False, "stride": 2, "ceil_mode": True})]
+            cases += [(3, {"dilation": 2}), (2, {"dilation": 3, "stride": 1, "padding": 1})] if is_max else []
+            cases += [] if is_max else [(3, {"padding": 1, "count_include_pad": False, "stride": 2, "ceil_mode": True})]
             cases += [((3, 2), {"stride": (2, 3), "padding": (1, 0)})] if axes == 2 else []
         wide = _normal(rng, dtype, 2, 3, *(9, 203)[2 - axes :])  # more adjacent positions than a SIMD-group has lanes
         for size, options in cases:
             yield Sample((x, size), options)
             yield Sample((wide, size), options)
         yield Sample((x[0], 3))
-        if most and dtype == "float32":
+        if is_max and dtype == "float32":
             odd = x.copy()
             odd[0, 0, 3], odd[1, 1, 2] = np.nan, -np.inf
             yield Sample((odd, 3), {"stride": 1})
@@ -280,10 +280,10 @@ SAMPLES: dict[str, Samples] = {
     "prelu": _slope_samples,
     "conv1d": _convolution_samples(1),
     "conv2d": _convolution_samples(2),
-    "max_pool1d": _pools(1, most=True),
-    "max_pool2d": _pools(2, most=True),
-    "avg_pool1d": _pools(1, most=False),
-    "avg_pool2d": _pools(2, most=False),
+    "max_pool1d": _pools(1, is_max=True),
+    "max_pool2d": _pools(2, is_max=True),
+    "avg_pool1d": _pools(1, is_max=False),
+    "avg_pool2d": _pools(2, is_max=False),
     "adaptive_avg_pool2d": lambda rng, dtype: (Sample((_normal(rng, dtype, 2, 3, 12, 8), s)) for s in (1, 4, (3, 2))),
 }
 BENCH: dict[str, Bench] = {

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.convert import asarray
+from ...plurals import quantity
 from ..launching.copying import as_array, contiguous_copy
 from ..op import ALL, op
 from ..planning.axes import axes_of, axis_of, shape_of
@@ -66,7 +67,7 @@ def _resolve_sizes(x: Array, sizes: Shape) -> Shape:
     if -1 in sizes and known_size and x.size % known_size == 0:
         sizes = tuple(x.size // known_size if n == -1 else n for n in sizes)
     if -1 in sizes or math.prod(sizes) != x.size:
-        raise ValueError(f"reshape: {x.size:,} elements of shape {x.shape} do not fill shape {sizes}.")
+        raise ValueError(f"reshape: {quantity(x.size, 'element')} of shape {x.shape} cannot have shape {sizes}.")
     return sizes
 
 
@@ -89,7 +90,8 @@ def permute_dims(x: Array, /, axes: Shape | None = None) -> Array:
     x = as_array("permute_dims", x)
     order = tuple(reversed(range(x.ndim))) if axes is None else axes_of("permute_dims", axes, x.ndim)
     if len(order) != x.ndim:
-        raise ValueError(f"permute_dims: axes must name each of {x.ndim} axes once; got {axes}.")
+        array_axes = quantity(x.ndim, "axis", "axes")
+        raise ValueError(f"permute_dims: axes must name each of the array's {array_axes} once; got {axes}.")
     return _permute(x, order)
 
 
@@ -139,7 +141,8 @@ def moveaxis(x: Array, source: int | Shape, destination: int | Shape, /) -> Arra
     x = as_array("moveaxis", x)
     sources, targets = axes_of("moveaxis", source, x.ndim), axes_of("moveaxis", destination, x.ndim)
     if len(sources) != len(targets):
-        raise ValueError(f"moveaxis: as many destinations as sources are needed; got {source} and {destination}.")
+        message = "moveaxis: source and destination must have the same number of axes"
+        raise ValueError(f"{message}; got {source} and {destination}.")
     order = [d for d in range(x.ndim) if d not in sources]
     for place, d in sorted(zip(targets, sources, strict=True)):
         order.insert(place, d)

@@ -104,7 +104,7 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
     axes = tuple(axis_of("roll", a, x.ndim) for a in (axis if isinstance(axis, Iterable) else (axis,)))
     shifts = tuple(shift) if isinstance(shift, Iterable) else (shift,) * len(axes)
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: as many shifts as axes are needed; got {shift} and {axis}.")
+        raise ValueError(f"roll: shift and axis must have the same length; got {shift} and {axis}.")
     return _copy_rolled(x, [(a, operator.index(s)) for a, s in zip(axes, shifts, strict=True)])
 
 

@@ -54,10 +54,10 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
             raise ValueError(f"concat: shapes {first.shape} and {a.shape} must be equal except on axis {axis_index}.")
     shape = tuple(sum(a.shape[d] for a in parts) if d == axis_index else n for d, n in enumerate(first.shape))
     out = _empty_result("concat", parts, shape)
-    place = 0
+    start = 0
     for a in parts:
-        copy_into(out[(slice(None),) * axis_index + (slice(place, place + a.shape[axis_index]),)], a)
-        place += a.shape[axis_index]
+        copy_into(out[(slice(None),) * axis_index + (slice(start, start + a.shape[axis_index]),)], a)
+        start += a.shape[axis_index]
     return out
 
 

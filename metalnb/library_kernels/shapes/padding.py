@@ -96,17 +96,17 @@ def _pad_by_index(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
         n = x.shape[d]
         if n == 0:
             raise ValueError(f"pad: axis {d} is empty: there is nothing that {mode!r} could repeat.")
-        places = np.arange(-a, n + b)
+        indices = np.arange(-a, n + b)
         if mode == "edge":
-            places = np.clip(places, 0, n - 1)
+            indices = np.clip(indices, 0, n - 1)
         elif mode == "wrap":
-            places %= n
+            indices %= n
         elif mode == "symmetric":
-            places = np.minimum(places % (2 * n), 2 * n - 1 - places % (2 * n))
+            indices = np.minimum(indices % (2 * n), 2 * n - 1 - indices % (2 * n))
         else:
             period = max(2 * n - 2, 1)
-            places = np.minimum(places % period, period - places % period) if n > 1 else places * 0
-        x = take(x, asarray(places, device=x.device), axis=d)
+            indices = np.minimum(indices % period, period - indices % period) if n > 1 else indices * 0
+        x = take(x, asarray(indices, device=x.device), axis=d)
     return x if x.contiguous and any(map(any, widths)) else x.copy()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
+from ...plurals import quantity
 from ..launching.copying import BITS, as_array, bits_of, contiguous_copy, make_contiguous
 from ..launching.launcher import dispatch
 from ..launching.programs import program_with_macros
@@ -76,7 +77,8 @@ def _repeat_by_counts(x: Array, counts: np.ndarray[Any, Any], axis_index: int) -
     """Repeat each element by its own count; the host computes the source position of each result element."""
     if counts.shape != (x.shape[axis_index],) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(
-            f"repeat: needs {x.shape[axis_index]} whole numbers, 0 or more; got {counts.dtype} of shape {counts.shape}."
+            f"repeat: repeats must be {quantity(x.shape[axis_index], 'whole number')}, 0 or more; got {counts.dtype} "
+            f"of shape {counts.shape}."
         )
     positions = np.repeat(np.arange(counts.size), counts)
     sources: Array = x[(slice(None),) * axis_index + (positions,)]

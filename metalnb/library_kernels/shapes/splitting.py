@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
+from ...plurals import quantity
 from ..launching.copying import as_array
 from ..op import ALL, op
 from ..planning.axes import axis_of
@@ -62,7 +63,8 @@ def _equal_parts(caller: str, x: Any, sections: Any, axis: int) -> tuple[Array, 
     axis_index = axis_of(caller, axis, x.ndim)
     length = x.shape[axis_index]
     if not isinstance(sections, Iterable) and operator.index(sections) > 0 and length % operator.index(sections):
-        raise ValueError(f"{caller}: {length} elements along axis {axis} do not make {sections} equal parts. "
+        elements = quantity(length, "element")
+        raise ValueError(f"{caller}: axis {axis} has {elements}, which cannot form {sections} equal parts. "
                          "Use mnb.array_split.")  # fmt: skip
     parts: tuple[Array, ...] = array_split(x, sections, axis=axis_index)
     return parts

@@ -9,8 +9,8 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer, promote, promote_weak
-from ..launching.bits import as_bits, order_of, width
 from ..launching.copying import as_array, convert
+from ..launching.element_bits import as_bits, order_of, width
 from ..launching.gather import gather, indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program

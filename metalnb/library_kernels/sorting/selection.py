@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
+from ...plurals import quantity
 from ..indexing.take_and_put import take_along_axis
 from ..launching.copying import as_array, contiguous_copy
 from ..launching.radix_sort import select_rows
@@ -80,7 +81,7 @@ def _check_kth(caller: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, 
     axis_index = axis_of(caller, axis, x.ndim)
     for k in np.atleast_1d(kth).tolist():
         if not -x.shape[axis_index] <= k < x.shape[axis_index]:
-            raise ValueError(f"{caller}: kth={k} is out of bounds for {x.shape[axis_index]} elements.")
+            raise ValueError(f"{caller}: kth={k} is out of bounds for {quantity(x.shape[axis_index], 'element')}.")
     return x, axis_index
 
 

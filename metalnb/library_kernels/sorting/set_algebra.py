@@ -10,7 +10,7 @@ from ...arrays.array import Array
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import promote
 from ..creation.filled import full_like
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..indexing.take_and_put import take
 from ..launching.copying import as_array, convert
 from ..op import ALL, op
@@ -55,16 +55,16 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     if isinstance(x2, Array):
         test_values = x2
     else:
-        sorted_values = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
-        test_values = asarray(x2, dtype=first.dtype if sorted_values else None, device=device)
+        is_empty_literal = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
+        test_values = asarray(x2, dtype=first.dtype if is_empty_literal else None, device=device)
     check_engine(first.engine, "isin", test_values)
     dtype = promote(first.dtype, test_values.dtype, "isin")
-    is_integer_range = sort(convert(test_values, dtype).reshape(-1))
-    if not is_integer_range.size or not first.size:
+    sorted_values = sort(convert(test_values, dtype).reshape(-1))
+    if not sorted_values.size or not first.size:
         return full_like(first, invert, dtype=np.bool_)  # type: ignore[no-any-return]
     first = convert(first, dtype)
-    place = _MINIMUM(searchsorted(is_integer_range, first), is_integer_range.size - 1)
-    result: Array = (_NOT_EQUAL if invert else _EQUAL)(take(is_integer_range, place), first)
+    position = _MINIMUM(searchsorted(sorted_values, first), sorted_values.size - 1)
+    result: Array = (_NOT_EQUAL if invert else _EQUAL)(take(sorted_values, position), first)
     return result
 
 

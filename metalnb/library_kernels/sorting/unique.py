@@ -10,9 +10,9 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...program import Program
-from ..launching.bits import as_bits, order_of, width
 from ..launching.compaction import Compaction, count_kept, kept_positions, kept_values
 from ..launching.copying import as_array, convert, make_contiguous
+from ..launching.element_bits import as_bits, order_of, width
 from ..launching.gather import gather
 from ..launching.launcher import dispatch
 from ..launching.programs import program

@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import floating_dtype, promote
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, contiguous_copy, convert
 from ..linear_algebra.matrix_products import matmul
 from ..op import NUMERIC, op

@@ -83,29 +83,29 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     smallest = operator.index(minlength)
     if smallest < 0:
         raise ValueError(f"bincount: minlength must be 0 or more; got {minlength}.")
-    places = make_contiguous(indices_of("bincount", x, x.engine))
+    numbers = make_contiguous(indices_of("bincount", x, x.engine))
     bins = smallest
-    if places.size:
-        low, high = int(basic_reductions.min(places)), int(basic_reductions.max(places))
+    if numbers.size:
+        low, high = int(basic_reductions.min(numbers)), int(basic_reductions.max(numbers))
         if low < 0:
-            raise ValueError(f"bincount: takes numbers from 0 on; got {low}.")
+            raise ValueError(f"bincount: the numbers must be 0 or more; got {low}.")
         bins = max(high + 1, smallest)
     if weights is not None:
-        return _sum_weights(places, weights, bins)
-    if not places.size or not bins:
+        return _sum_weights(numbers, weights, bins)
+    if not numbers.size or not bins:
         return zeros((bins,), dtype=_INT64, device=x.device)  # type: ignore[no-any-return]
-    rows, counting = _counter_rows(places, bins)
+    rows, counting = _counter_rows(numbers, bins)
     kernel = program("bincount_serial.metal", x.engine).count_numbers
-    dispatch(kernel, places, rows, counting, grid=rows.shape[0], threadgroup=1)
+    dispatch(kernel, numbers, rows, counting, grid=rows.shape[0], threadgroup=1)
     return _sum_rows(rows)
 
 
-def _sum_weights(places: Array, weights: Any, bins: int) -> Array:
+def _sum_weights(numbers: Array, weights: Any, bins: int) -> Array:
     weight_array = as_array("bincount", weights)
-    if weight_array.shape != places.shape:
-        raise ValueError(f"bincount: weights must have x's shape {places.shape}; got {weight_array.shape}.")
+    if weight_array.shape != numbers.shape:
+        raise ValueError(f"bincount: weights must have x's shape {numbers.shape}; got {weight_array.shape}.")
     weight_array = weight_array if is_float(weight_array.dtype) else convert(weight_array, _FLOAT)
-    total: Array = scatter_add(zeros((bins,), dtype=weight_array.dtype, device=places.device), places, weight_array)
+    total: Array = scatter_add(zeros((bins,), dtype=weight_array.dtype, device=numbers.device), numbers, weight_array)
     return total
 
 
@@ -120,7 +120,8 @@ def _edges(caller: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
         edges_given = np.asarray(bins.read() if isinstance(bins, Array) else bins)
         if edges_given.ndim != 1 or edges_given.size < 2 or not (edges_given[1:] >= edges_given[:-1]).all():
             raise ValueError(
-                f"{caller}: edges must be a row of at least 2 that do not fall; got shape {edges_given.shape}.",
+                f"{caller}: edges must be a row of at least 2 numbers that do not decrease; "
+                f"got shape {edges_given.shape}.",
             )  # fmt: skip
         return edges_given.astype(np.float32), False
     count = operator.index(bins)
@@ -133,7 +134,8 @@ def _edges(caller: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
     else:
         low, high = 0.0, 1.0
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{caller}: the range [{low}, {high}] must be finite and not fall. Pass range=(low, high).")
+        message = f"{caller}: the range [{low}, {high}] must be finite and must not decrease"
+        raise ValueError(f"{message}. Pass range=(low, high).")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, count + 1).astype(np.float32), True
@@ -227,10 +229,10 @@ def _weights_between(numbers: Array, x: Array, edges: Array, weights: Any) -> Ar
     if weight_array.shape != x.shape:
         raise ValueError(f"histogram: weights must have x's shape {x.shape}; got {weight_array.shape}.")
     bins = edges.size - 1
-    places = searchsorted(edges, numbers, side="right") - 1
-    places[numbers == edges[-1]] = bins - 1
+    bin_indices = searchsorted(edges, numbers, side="right") - 1
+    bin_indices[numbers == edges[-1]] = bins - 1
     inside = (numbers >= edges[0]) & (numbers <= edges[-1])
-    return _sum_weights(places[inside], convert(weight_array.reshape(-1), _FLOAT)[inside], bins)
+    return _sum_weights(bin_indices[inside], convert(weight_array.reshape(-1), _FLOAT)[inside], bins)
 
 
 def _digitize_reference(x: Any, bins: Any, right: bool = False) -> Any:
@@ -268,7 +270,7 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     host = edges.read()
     rising, falling = bool((host[1:] >= host[:-1]).all()), bool((host[1:] <= host[:-1]).all())
     if edges.ndim != 1 or not (rising or falling):
-        raise ValueError("digitize: the edges must be a row that rises or falls.")
+        raise ValueError("digitize: the edges must be a row that increases or decreases.")
     side = "left" if right else "right"
     positions: Array = searchsorted(edges if rising else make_contiguous(edges[::-1]), x, side=side)
     return positions if rising else edges.size - positions

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.promotion import as_dtype, floating_dtype, is_float
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, convert
 from ..op import ALL, op
 from ..reductions.nan_reductions import ignore_warnings, reduce_ignoring_nan

@@ -16,7 +16,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import asarray
 from ...arrays.promotion import floating_dtype, is_float
-from ..elementwise.by_name import BY_NAME
+from ..elementwise.elementwise_by_name import BY_NAME
 from ..indexing.take_and_put import take_along_axis
 from ..launching.copying import as_array, contiguous_copy, convert
 from ..op import NUMERIC, Op, op
@@ -46,7 +46,7 @@ _METHODS = (
 )  # fmt: skip
 
 
-class _Places(NamedTuple):
+class _Neighbors(NamedTuple):
     """The two sorted elements around each quantile, and the distance from the first: float64, of the same shape."""
 
     low: Host
@@ -54,7 +54,7 @@ class _Places(NamedTuple):
     part: Host
 
 
-def _places(q: Host, n: Host, method: str) -> _Places:
+def _neighbors(q: Host, n: Host, method: str) -> _Neighbors:
     """Compute the positions of quantiles among n elements each."""
     if method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]
@@ -73,7 +73,7 @@ def _places(q: Host, n: Host, method: str) -> _Places:
         positions = nearest.get(method, (np.floor(positions) + np.ceil(positions)) / 2)
     positions = np.clip(positions, 0, np.maximum(n - 1, 0))
     low = np.floor(positions)
-    return _Places(low, np.minimum(low + 1, np.maximum(n - 1, 0)), positions - low)
+    return _Neighbors(low, np.minimum(low + 1, np.maximum(n - 1, 0)), positions - low)
 
 
 def _ignore_warnings(function: Any) -> Any:
@@ -110,7 +110,7 @@ def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: 
     rows = contiguous_copy(x.viewed(x.host.transpose(*kept_axes, *axes))) if x.ndim else x
     rows = sort(rows.reshape((*shape, n)))
     counts = _valid_counts(rows, n, skip_nan=skip_nan)
-    gathered = _places(shares.reshape(-1), counts[..., None] if skip_nan else np.asarray(float(n)), method)
+    gathered = _neighbors(shares.reshape(-1), counts[..., None] if skip_nan else np.asarray(float(n)), method)
     low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in gathered)
     low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
     out = _interpolate(low, high, asarray(part.astype(np.float32), device=x.device))

@@ -61,8 +61,8 @@ _SPACES = (("__global_device", "device"), ("const __global", "constant"), ("__gl
 def _author_type(kind: Any) -> str:
     """Return a parameter's type as a cell may write it."""
     text = str(kind.spelling)
-    for ours, theirs in _SPACES:
-        text = re.sub(rf"{ours}\b", theirs, text)
+    for opencl_space, metal_space in _SPACES:
+        text = re.sub(rf"{opencl_space}\b", metal_space, text)
     return text
 
 

@@ -87,8 +87,8 @@ class _Writer:
         used_inputs = sorted(self.found.reached[function])
         inputs = [self.found.inputs[i] for i in used_inputs]
         parameters = ", ".join(
-            f'{self.found.types[i]} {HANDED}{each.name} [[$attribute("{each.attribute}")]]'
-            for i, each in zip(used_inputs, inputs, strict=True)
+            f'{self.found.types[i]} {HANDED}{scope_input.name} [[$attribute("{scope_input.attribute}")]]'
+            for i, scope_input in zip(used_inputs, inputs, strict=True)
         )
         yield _insert_last(tree, opening, parameters)
         brace = next((f.end for f in tree.functions if f.opening == opening and tree.texts[f.end] == "{"), None)

@@ -88,7 +88,7 @@ class ScopeReferences:
         self._references: list[_Reference] = []
         self._walk(version)
         self._reach()
-        self._place()
+        self._find_edits()
 
     def _problem(self, cursor: Any, message: str, hint: str = "") -> None:
         self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
@@ -181,7 +181,7 @@ class ScopeReferences:
                     callers_inputs |= self.reached[name]
                     pending.append(caller)
 
-    def _place(self) -> None:
+    def _find_edits(self) -> None:
         """Find the positions that must be edited, or cannot be."""
         for function in self._functions:
             if own_name(function.spelling) in self.reached:
@@ -205,8 +205,8 @@ class ScopeReferences:
         token = self._token(function.location)
         opening = self._opening(token) if token and self.trees[token[0]].texts[token[1]] == name else -1
         if obstacle or token is None or opening < 0:
-            place = obstacle or f"'{name}', whose head a macro makes"
-            self._refuse(function, names, place)
+            target = obstacle or f"'{name}', whose head a macro makes"
+            self._refuse(function, names, target)
         else:
             self.heads.setdefault(token[0], []).append((opening, name))
 
@@ -232,8 +232,8 @@ class ScopeReferences:
             return
         opening = self._opening(reference.token) if reference.token else -1
         if reference.obstacle or reference.function is None:
-            place = reference.obstacle or "code outside all functions"
-            self._refuse(reference.cursor, names, f"{place}, through '{reference.name}'")
+            target = reference.obstacle or "code outside all functions"
+            self._refuse(reference.cursor, names, f"{target}, through '{reference.name}'")
         elif reference.token is None:
             self._refuse(reference.cursor, names, f"'{reference.name}', which a macro calls")
         elif not all(are_own):
@@ -243,8 +243,8 @@ class ScopeReferences:
         else:
             self.calls.setdefault(reference.token[0], []).append(opening)
 
-    def _refuse(self, cursor: Any, names: str, place: str) -> None:
-        self._problem(cursor, f"metalnb cannot hand {names}, an input at program scope, to {place}",
+    def _refuse(self, cursor: Any, names: str, target: str) -> None:
+        self._problem(cursor, f"metalnb cannot pass {names}, an input at program scope, to {target}",
                       "pass it as an argument (MSL 5.9)")  # fmt: skip
 
     def _opening(self, token: tuple[str, int]) -> int:

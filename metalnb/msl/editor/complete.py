@@ -83,47 +83,48 @@ def complete(
         The closest scope first: the function's names, then the cell's, then Metal's.
     """
     draft = read_draft(source, offset, headers or {}, name)
-    place = draft.place()
-    return place.word, [c for c in _completions(draft, place) if c.text.lower().startswith(place.word.lower())]
+    typed = draft.typed_part()
+    return typed.word, [c for c in _completions(draft, typed) if c.text.lower().startswith(typed.word.lower())]
 
 
-def _completions(draft: Draft, place: TypedPart) -> Iterable[Completion]:
-    if place.kind == "silent":
+def _completions(draft: Draft, typed: TypedPart) -> Iterable[Completion]:
+    if typed.kind == "silent":
         return ()
-    if place.kind == "include":
-        return _headers(place, draft)
-    if place.kind == "directive":
+    if typed.kind == "include":
+        return _headers(typed, draft)
+    if typed.kind == "directive":
         return (Completion(name, "keyword") for name in _DIRECTIVES)
-    if place.kind == "attribute":
-        return _attributes(place)
-    return _parsed_completions(draft, place)
+    if typed.kind == "attribute":
+        return _attributes(typed)
+    return _parsed_completions(draft, typed)
 
 
-def _headers(place: TypedPart, draft: Draft) -> list[Completion]:
-    ours = sorted(
+def _headers(typed: TypedPart, draft: Draft) -> list[Completion]:
+    library_headers = sorted(
         path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*") if path.is_file() and path.name[0] != "$"
     )
-    names = sorted(draft.headers) if place.bracket == '"' else sorted(ours, key=lambda name: name != "metal_stdlib")
+    standard_first = sorted(library_headers, key=lambda name: name != "metal_stdlib")
+    names = sorted(draft.headers) if typed.bracket == '"' else standard_first
     return [Completion(name, "header") for name in names]
 
 
-def _attributes(place: TypedPart) -> Iterator[Completion]:
+def _attributes(typed: TypedPart) -> Iterator[Completion]:
     """Yield the attributes of compute kernels: for arguments, or for functions and constants."""
-    uses = {"input", "parameter", "constant"} if place.in_parentheses else {"function", "constant"}
+    uses = {"input", "parameter", "constant"} if typed.in_parentheses else {"function", "constant"}
     return (Completion(a.name, "attribute") for a in ATTRIBUTES.values() if a.use in uses)
 
 
-def _parsed_completions(draft: Draft, place: TypedPart) -> list[Completion]:
-    line, column = draft.position(draft.offset - len(place.word))
+def _parsed_completions(draft: Draft, typed: TypedPart) -> list[Completion]:
+    line, column = draft.position(draft.offset - len(typed.word))
     answers = _PARSER.ask(draft.files, draft.path, line, column)
-    if place.kind == "member":
-        return _members(answers, place.word, draft)
+    if typed.kind == "member":
+        return _members(answers, typed.word, draft)
     by_name = {}
     for answer in answers:
         rank = _rank(answer)
         if rank is not None and answer.name not in by_name:
             by_name[answer.name] = (rank, answer.name.lower(), Completion(answer.name, _kind(answer)))
-    for name in _UNOFFERED - by_name.keys() if place.kind == "code" else ():
+    for name in _UNOFFERED - by_name.keys() if typed.kind == "code" else ():
         by_name[name] = (2, name, Completion(name, lookup(name)[0].kind))
     return [completion for *_, completion in sorted(by_name.values(), key=lambda row: row[:2])]
 
@@ -176,15 +177,15 @@ def _members(answers: list[_Answer], word: str, draft: Draft) -> list[Completion
         if not swizzle:
             candidates.add((0, 0, answer.name, "function" if _KINDS.get(answer.kind) == "function" else "field"))
         elif word or answer.name in _RUNS:
-            places = "".join(str("xyzwrgba".index(c)) for c in answer.name)
-            candidates.add((len(answer.name), int(places), answer.name, "field"))
+            component_digits = "".join(str("xyzwrgba".index(c)) for c in answer.name)
+            candidates.add((len(answer.name), int(component_digits), answer.name, "field"))
     return [Completion(name, kind) for *_, name, kind in sorted(candidates)]
 
 
 def _methods_of(name: str, draft: Draft) -> set[str]:
     """Return the methods of a class; clang omits those that would change the object's address space."""
     cells = [draft.cell, *draft.headers.values()]
-    texts = [each.edited.original for each in cells]
+    texts = [cell.edited.original for cell in cells]
     return {m for text in texts for m in methods(text).get(name, ())} or set(_library_methods().get(name, ()))
 
 

@@ -90,9 +90,9 @@ class Draft:
         line = before.rpartition("\n")[2]
         return before.count("\n") + 1, len(line.encode()) + 1
 
-    def place(self) -> TypedPart:
+    def typed_part(self) -> TypedPart:
         """Return the part being typed at the cursor."""
-        return _place(self.source[: self.offset])
+        return _typed_part(self.source[: self.offset])
 
 
 def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str = MAIN) -> Draft:
@@ -177,7 +177,7 @@ def _close_bracket(open_marks: list[Token], opening: str) -> None:
             pass
 
 
-def _place(text_before: str) -> TypedPart:
+def _typed_part(text_before: str) -> TypedPart:
     include = _INCLUDE.search(text_before)
     if include:
         return TypedPart("include", include[2], include[1])

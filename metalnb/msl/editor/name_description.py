@@ -169,12 +169,12 @@ def _declaration(draft: Draft, start: int, name: str) -> Description | None:
     if declaration is None or cell is None:
         return None
     declaration = _template(declaration) or declaration
-    place = cell.diagnostic(declaration.extent.start.line, declaration.extent.start.column, "")
-    text = _author_text(declaration, cell, cell.edited.offset(place.line, place.column))
+    diagnostic = cell.diagnostic(declaration.extent.start.line, declaration.extent.start.column, "")
+    text = _author_text(declaration, cell, cell.edited.offset(diagnostic.line, diagnostic.column))
     inside = declaration.semantic_parent
     member = inside is not None and inside.kind.name in _CLASSES and inside.spelling
-    place_text = _place_text(cell, draft, place.line) + (f", in {inside.spelling}" if member else "")
-    return Description(name, (_shorten(text, place.column - 1),), comment(declaration), place_text)
+    place_text = _place_text(cell, draft, diagnostic.line) + (f", in {inside.spelling}" if member else "")
+    return Description(name, (_shorten(text, diagnostic.column - 1),), comment(declaration), place_text)
 
 
 def _is_declaration(cursor: Any) -> bool:

@@ -95,18 +95,18 @@ def _read(lines: list[str]) -> Iterator[Entry]:
 
 
 def _entry(declaration: str, summary: str, chapter: re.Match[str], letters: str) -> Entry:
-    kind, place = chapter["kind"], (chapter["section"], chapter["title"])
+    kind, section_and_title = chapter["kind"], (chapter["section"], chapter["title"])
     if kind == "attribute":
         name = re.findall(r"\w+", declaration)[0]
         widths = ATTRIBUTES[name].widths
         signature = f"{_vector('uint', max(widths))} name {declaration}" if widths else declaration
-        return Entry((name,), kind, (signature,), summary, *place, _types(widths))
+        return Entry((name,), kind, (signature,), summary, *section_and_title, _types(widths))
     if kind == "function":
         signatures = tuple(declaration.split(" ; "))
         names = tuple(dict.fromkeys(_DECLARED.findall(declaration)))
-        return Entry(names, kind, signatures, summary, *place, _letters_used(letters, declaration))
+        return Entry(names, kind, signatures, summary, *section_and_title, _letters_used(letters, declaration))
     names = (_name(declaration),) if re.search(r"[<(]", declaration) else tuple(declaration.split())
-    return Entry(names, kind, (declaration,) if len(names) == 1 else (), summary, *place)
+    return Entry(names, kind, (declaration,) if len(names) == 1 else (), summary, *section_and_title)
 
 
 def _name(declaration: str) -> str:

@@ -97,5 +97,5 @@ def _rank(argument_type: str, parameter_type: str) -> int:
     return 0 if argument_type == parameter_type else 1 if argument_type in _PROMOTED and parameter_type == "int" else 2
 
 
-def _beats(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+def _beats(first_ranks: tuple[int, ...], second_ranks: tuple[int, ...]) -> bool:
+    return first_ranks != second_ranks and all(a <= b for a, b in zip(first_ranks, second_ranks, strict=True))

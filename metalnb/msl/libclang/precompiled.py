@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from metalnb import cache
-from metalnb.installed import version_of
+from metalnb.package_versions import version_of
 
 from ..text.includes import INCLUDE
 from .flags import TARGET

@@ -189,7 +189,7 @@ def _needs_preprocessor(instantiations_found: Sequence[tuple[int, Instantiation]
     if not instantiations_found:
         return False
     macros = {d.tokens[0].text for d in text.directives if d.name in {"define", "undef"} and d.tokens}
-    found = [instantiation for _, instantiation in instantiations_found]
-    words = {word for instantiation in found for word in re.findall(r"[\w$]+", instantiation.function)}
+    instantiations = [instantiation for _, instantiation in instantiations_found]
+    words = {word for instantiation in instantiations for word in re.findall(r"[\w$]+", instantiation.function)}
     is_conditional = any(d.name in {"if", "ifdef", "ifndef"} for d in text.directives)
-    return is_conditional or not macros.isdisjoint(words) or not all(instantiation.name for instantiation in found)
+    return is_conditional or not macros.isdisjoint(words) or not all(i.name for i in instantiations)

@@ -58,13 +58,13 @@ def roofline_figure(roofline: Roofline) -> Any:
         slope, peak = roofline.limits.nominal
         label = f"nominal {rate(slope, 'B/s')}, {rate(peak, 'FLOP/s')}"
         ax.plot(intensities, np.minimum(slope * intensities, peak), "--", color=_INK, alpha=0.6, label=label)
-    drawn_places: list[Pair] = []
+    drawn_points: list[Pair] = []
     for number, t in points.items():
-        place = (t.intensity or 0.0, t.throughput or 0.0)
-        (dot,) = ax.plot(*([v] for v in place), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
+        point = (t.intensity or 0.0, t.throughput or 0.0)
+        (dot,) = ax.plot(*([v] for v in point), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
         dot.set_gid(f"{_DOT}{number}")
-        _number(ax, number, place, [p for p in drawn_places if _overlaps(p, place)])
-        drawn_places.append(place)
+        _number(ax, number, point, [p for p in drawn_points if _overlaps(p, point)])
+        drawn_points.append(point)
     _dress(ax, x, y)
     return figure
 
@@ -78,13 +78,13 @@ def _overlaps(first: Pair, second: Pair) -> bool:
     return all(abs(np.log10(a / b)) < _DOT_WIDE for a, b in zip(first, second, strict=True))
 
 
-def _number(ax: Any, number: int, place: Pair, overlapped: list[Pair]) -> None:
+def _number(ax: Any, number: int, point: Pair, overlapped: list[Pair]) -> None:
     """Write a point's number on its dot, or next to it if the dot overlaps others."""
     style = {"va": "center_baseline", "size": 9, "weight": "bold", "textcoords": "offset points"}
     if overlapped:
-        ax.annotate(str(number), place, (_NUMBER_OFFSET * len(overlapped), 0), color=_INK, ha="center", **style)
+        ax.annotate(str(number), point, (_NUMBER_OFFSET * len(overlapped), 0), color=_INK, ha="center", **style)
     else:
-        ax.annotate(str(number), place, (0, 0), color="white", ha="center", **style)
+        ax.annotate(str(number), point, (0, 0), color="white", ha="center", **style)
 
 
 def _extent(roofline: Roofline, points: list[Timing], slopes: list[float]) -> tuple[Pair, Pair]:
@@ -101,8 +101,8 @@ def _dress(ax: Any, x: Pair, y: Pair) -> None:
     ax.set(xscale="log", yscale="log", xlim=x, ylim=y)
     ax.set_xlabel("operations per byte (FLOP/B)", color=_INK)
     ax.set_ylabel("operations per second", color=_INK)
-    ax.yaxis.set_major_formatter(lambda value, _place: rate(value, "FLOP/s"))
-    ax.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+    ax.yaxis.set_major_formatter(lambda value, _position: rate(value, "FLOP/s"))
+    ax.xaxis.set_major_formatter(lambda value, _position: f"{value:g}")
     ax.tick_params(which="both", colors=_INK)
     ax.grid(visible=True, color=_INK, alpha=0.15)
     for side, spine in ax.spines.items():

@@ -99,7 +99,7 @@ def limits_warnings(limits: Limits) -> list[str]:
     if limits.state == "quiet":
         return []
     reason = {
-        "unsteady": f"their rates lay {percent(limits.spread)} apart from round to round",
+        "unsteady": f"their rates differed by {percent(limits.spread)} from round to round",
     }.get(limits.state, f"other programs used {percent(limits.others)} of the processors meanwhile")
     suffix = "" if limits.sure else " (not kept)"
     return [f"{reason}: measure again with mnb.limits(again=True){suffix}"]
@@ -118,7 +118,7 @@ def comparison_text(comparison: Comparison) -> str:
     for name, *rest in table:
         cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:-1], strict=False))]
         lines.append("  " + "  ".join([*cells, rest[-1]]).rstrip())
-    clocks = [f"  times: {', then '.join(column_headings(comparison))}"] if any(comparison.own) else []
+    clocks = [f"  times: {', then '.join(column_headings(comparison))}"] if any(comparison.device_seconds) else []
     device = f"  on {comparison.engine} · {comparison.device}"
     return "\n".join([*lines, *clocks, f"  {certainty_text(comparison)}", device])
 
@@ -144,7 +144,7 @@ def rank(comparison: Comparison) -> list[int]:
 
 def column_headings(comparison: Comparison) -> list[str]:
     """Return the headings of the columns of times."""
-    device = ["device clock"] if any(comparison.own) else []
+    device = ["device clock"] if any(comparison.device_seconds) else []
     return [f"{comparison.clock} clock", *device]
 
 
@@ -153,19 +153,19 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
     result = []
     for i, name in enumerate(comparison.names):
         cells = [seconds(float(np.median(comparison.seconds[i])))]
-        if any(comparison.own):
-            device_time = comparison.own[i]
+        if any(comparison.device_seconds):
+            device_time = comparison.device_seconds[i]
             cells.append("–" if device_time is None else seconds(device_time))
         result.append((name, cells, _slowdown_text(comparison, i)))
     return result
 
 
-def _slowdown_text(comparison: Comparison, place: int) -> str:
-    if len(comparison.names) == 2 or place == comparison.best:
+def _slowdown_text(comparison: Comparison, index: int) -> str:
+    if len(comparison.names) == 2 or index == comparison.best:
         return ""
-    if place in comparison.tied:
+    if index in comparison.tied:
         return "no difference beyond noise"
-    ratio, low, high = comparison.lead(place)
+    ratio, low, high = comparison.lead(index)
     return f"{times(ratio)} as long ({times(low)[:-2]} to {times(high)[:-2]})"
 
 

@@ -51,7 +51,7 @@ class StripScale:
         longest = max(float(np.quantile(values, 0.95)) for values in series)
         return cls((shortest, max(longest, shortest * 1.01)), longest > _WIDE_RATIO * shortest)
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return a time's position, from 0 to 1; times beyond an end are placed at it."""
         low, high = self.ends
         if self.is_logarithmic:
@@ -62,10 +62,10 @@ class StripScale:
         """Draw a series: a dot for each time, each a little higher or lower than the one before it; and the median."""
         middle = _HEIGHT / 2
         dots = "".join(
-            f'<circle cx="{100 * self.place(v):.1f}%" cy="{middle + 3.5 * (n % 3 - 1):.1f}" r="2.5"/>'
+            f'<circle cx="{100 * self.position(v):.1f}%" cy="{middle + 3.5 * (n % 3 - 1):.1f}" r="2.5"/>'
             for n, v in enumerate(values)
         )
-        x = f"{100 * self.place(float(np.median(values))):.1f}%"
+        x = f"{100 * self.position(float(np.median(values))):.1f}%"
         rule = f'<line class="metalnb-middle" x1="{x}" x2="{x}" y1="1" y2="{_HEIGHT - 1}"/>'
         axis = f'<line class="metalnb-axis" x1="0" x2="100%" y1="{middle}" y2="{middle}"/>'
         label = f'width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="times of the rounds"'

@@ -13,10 +13,10 @@ from metalnb.errors import ArgumentError
 from metalnb.timing.units import threads, trim_grid
 
 from .. import html_parts
-from ..background import Latest
+from ..background_work import Latest
 from ..call_text import call_text
 from ..knobs import Knob, apply_settings
-from ..live import Live
+from ..live_widget import Live
 from .film import enlarge, gif, mp4, strip_html
 from .frame_clock import FrameClock
 from .frames import Frames

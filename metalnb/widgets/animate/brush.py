@@ -24,7 +24,7 @@ class Brush:
     array : numpy.ndarray
         The array at the start, of shape (H, W) or (H, W, C).
     value : float or sequence of C floats, optional
-        The value to draw; by default the greatest number of the array, or 1 in one whose numbers are equal.
+        The value to draw; by default the greatest number of the array, or 1 if all of its numbers are equal.
 
     Attributes
     ----------

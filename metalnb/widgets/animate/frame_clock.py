@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from ..background import spawn
+from ..background_work import spawn
 
 __all__ = ["FrameClock"]
 

@@ -109,8 +109,8 @@ class Simulation:
         self._put(self._values[self._current_place(name)], array)
 
     def _current_place(self, name: str) -> int:
-        place = self._places[name]
-        return self._order[place] if self.steps % 2 else place
+        index = self._places[name]
+        return self._order[index] if self.steps % 2 else index
 
     def _bound(self) -> tuple[Dispatch, Dispatch]:
         """Bind the call twice: unchanged, and with the arrays of each pair swapped."""
@@ -120,7 +120,8 @@ class Simulation:
     def _put(self, value: Any, array: np.ndarray[Any, Any]) -> None:
         binding = binding_of(value)
         if binding is not None:
-            self._engine.copy_in(binding.memory, binding.offset, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self._engine.copy_in(binding.memory, binding.offset, data)
         elif value is not array:
             np.copyto(value, array)
 
@@ -141,39 +142,39 @@ def swap_pairs(caller: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]
     ArgumentError
         Also if nothing would change after the first step.
     """
-    places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
+    indices = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:
-        return _find_pairs(caller, call, places)
+        return _find_pairs(caller, call, indices)
     pairs = [swap] if len(swap) == 2 and all(isinstance(name, str) for name in swap) else list(swap)
     names = [name for pair in pairs for name in (pair if isinstance(pair, (tuple, list)) else (pair,))]
-    if any(len(pair) != 2 or isinstance(pair, str) for pair in pairs) or not set(names) <= places.keys():
-        rule = f'swap is ("read", "written"), or several such pairs, of {", ".join(places)}'
+    if any(len(pair) != 2 or isinstance(pair, str) for pair in pairs) or not set(names) <= indices.keys():
+        rule = f'swap is ("read", "written"), or several such pairs, of {", ".join(indices)}'
         raise ArgumentError(f"{caller}: {rule}; got {swap!r}.")
     if len(set(names)) < len(names):
         raise ArgumentError(f"{caller}: swap={swap!r} names an array twice: it can have one partner.")
     for a, b in pairs:
-        one, other = call.parts[places[a]], call.parts[places[b]]
-        if not _alike(one, other):
-            description = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (one, other))
+        source, target = call.parts[indices[a]], call.parts[indices[b]]
+        if not _alike(source, target):
+            description = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (source, target))
             raise ArgumentError(f"{caller}: arrays that are swapped have one dtype and shape; got {description}.")
-        if not other.param.writable:
+        if not target.param.writable:
             raise ArgumentError(f"{caller}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
-    return [(places[a], places[b]) for a, b in pairs]
+    return [(indices[a], indices[b]) for a, b in pairs]
 
 
-def _alike(one: BoundArgument, other: BoundArgument) -> bool:
-    return bool(one.value.dtype == other.value.dtype) and one.value.shape == other.value.shape
+def _alike(first: BoundArgument, second: BoundArgument) -> bool:
+    return bool(first.value.dtype == second.value.dtype) and first.value.shape == second.value.shape
 
 
-def _find_pairs(caller: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[int, int]]:
+def _find_pairs(caller: str, call: BoundCall, indices: Mapping[str, int]) -> list[tuple[int, int]]:
     pairs = []
     for name in call.left_out:
-        target = call.parts[places[name]]
-        sources = [i for i in places.values() if not call.parts[i].param.writable and _alike(call.parts[i], target)]
-        pairs += [(sources[0], places[name])] if len(sources) == 1 else []
+        target = call.parts[indices[name]]
+        sources = [i for i in indices.values() if not call.parts[i].param.writable and _alike(call.parts[i], target)]
+        pairs += [(sources[0], indices[name])] if len(sources) == 1 else []
     if len(pairs) == 1:
         return pairs
-    if not any(call.parts[i].param.writable and call.parts[i].param.use in _TAKES_ON for i in places.values()):
+    if not any(call.parts[i].param.writable and call.parts[i].param.use in _TAKES_ON for i in indices.values()):
         rule = "reads no array that it writes, so it repeats the same step"
         raise ArgumentError(f'{caller}: {rule}. Pass the arrays to swap: swap=("read", "written").')
     return []

@@ -15,11 +15,11 @@ from metalnb.timing.records import Timing
 from metalnb.timing.units import seconds, threads, trim_grid
 
 from .. import html_parts
-from ..background import Latest
+from ..background_work import Latest
 from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
 from ..knobs import Knob, apply_settings, free_knobs, set_ranges
-from ..live import Live
+from ..live_widget import Live
 from ..png_plots import plots_png
 from ..quick_timing import quick
 from ..threadgroup_choices import some_groups

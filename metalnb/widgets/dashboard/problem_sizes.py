@@ -94,8 +94,8 @@ class Sizes:
             return source[: shape[0]]  # a view of longer memory, as the original was
         memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
         array = memory[:nbytes].view(part.value.dtype).reshape(extents)
-        for place in itertools.product(*(range(0, new, old) for new, old in zip(shape, old_shape, strict=True))):
-            target = tuple(slice(start, start + old) for start, old in zip(place, old_shape, strict=True))
+        for corner in itertools.product(*(range(0, new, old) for new, old in zip(shape, old_shape, strict=True))):
+            target = tuple(slice(start, start + old) for start, old in zip(corner, old_shape, strict=True))
             piece = array[target]  # cut off at the array's end
             piece[...] = source[tuple(slice(n) for n in piece.shape[: len(shape)])]
         return array

@@ -14,11 +14,11 @@ from metalnb.errors import ArgumentError
 from metalnb.timing.units import seconds, threads, trim_grid
 
 from .. import html_parts
-from ..background import Latest
+from ..background_work import Latest
 from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
 from ..knobs import Knob, apply_settings, free_knobs, set_ranges
-from ..live import Live
+from ..live_widget import Live
 from ..painter import Painter
 
 __all__ = ["Explorer", "explore"]
@@ -62,7 +62,7 @@ def explore(
         The position of row 0.
     window : (x, y, height), optional
         The names of three scalars: the center of the computed region, x and y, and its height. They have no
-        sliders: dragging the picture and turning the wheel on it (or the arrow keys, +, - and 0) compute another part.
+        sliders: dragging and scrolling on the picture (or the arrow keys, +, - and 0) compute another part.
         Without it the current picture is moved and magnified.
 
     Returns

@@ -80,4 +80,4 @@ class KernelStats:
     @property
     def typical(self) -> DispatchRecord:
         """The latest dispatch, but with the median time of all of them."""
-        return self.tail[-1]._replace(seconds=median(each.seconds for each in list(self.tail)))
+        return self.tail[-1]._replace(seconds=median(record.seconds for record in list(self.tail)))

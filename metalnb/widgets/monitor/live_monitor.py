@@ -8,7 +8,7 @@ from metalnb import engine as engines
 from metalnb.errors import ArgumentError
 from metalnb.timing.limits import Limits, limits
 
-from ..live import Live
+from ..live_widget import Live
 from .log_view import monitor_html, monitor_plots, monitor_text
 from .recorder import DispatchRecorder
 

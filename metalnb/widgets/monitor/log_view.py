@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from metalnb.display import wrapping
+from metalnb.plurals import quantity
 from metalnb.timing.units import percent, rate, seconds, threads
 
 from .. import html_parts
@@ -44,7 +45,7 @@ def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
         cells = [[*row[:-1], text, row[-1]] for row, text in zip(cells, operations, strict=True)]
     kernels = _table(names, cells)
     rest_count = sum(monitor.wanted in kind.kernel for kind in list(monitor.rows)) - len(rows)
-    rest = f'<div class="metalnb-soft">… and {rest_count} more rows</div>' if rest_count else ""
+    rest = f'<div class="metalnb-soft">… and {quantity(rest_count, "more row")}</div>' if rest_count else ""
     columns = ("latest", "kernel", "grid", "time", "bandwidth", "of the limit")
     latest = _table(columns, [_latest(s) for s in _last(monitor)])
     return html_parts.card(head, f'{kernels}{rest}<div class="metalnb-part">{latest}</div>')
@@ -78,7 +79,7 @@ def _summary(monitor: DispatchRecorder) -> str:
     time = sum(row.seconds for row in list(monitor.rows.values()))
     failed = f", {monitor.failed:,} failed" if monitor.failed else ""
     prefix = "more than " if monitor.lost else ""
-    dispatches = f"{prefix}{monitor.total:,} dispatch{'' if monitor.total == 1 else 'es'}{failed}"
+    dispatches = f"{prefix}{quantity(monitor.total, 'dispatch', 'dispatches')}{failed}"
     return f"{dispatches}, {seconds(time)} in kernels" if monitor.total else dispatches
 
 

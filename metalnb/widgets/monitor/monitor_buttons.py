@@ -11,6 +11,8 @@ from typing import Any
 
 import ipywidgets
 
+from metalnb.plurals import quantity
+
 from .. import controls
 from ..page_events import PageEvents
 from .log_view import monitor_html
@@ -88,5 +90,5 @@ def csv_link(rows: list[dict[str, Any]]) -> str:
         writer.writerow({k: " ".join(map(str, v)) if isinstance(v, tuple) else v for k, v in row.items()})
     data = base64.b64encode(text.getvalue().encode()).decode()
     name = "dispatches.csv"
-    count = f"{len(rows):,} dispatch{'' if len(rows) == 1 else 'es'}"
+    count = quantity(len(rows), "dispatch", "dispatches")
     return f'<a download="{name}" href="data:text/csv;base64,{data}">{escape(name)}</a>, {count}'

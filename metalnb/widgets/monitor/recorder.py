@@ -21,7 +21,7 @@ from metalnb.timing.machine import last_cache
 from metalnb.timing.sampling import OWN
 from metalnb.timing.units import trim_grid
 
-from ..background import spawn
+from ..background_work import spawn
 from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
 
 __all__ = ["DispatchRecorder"]
@@ -102,7 +102,7 @@ class DispatchRecorder:
         """Called when there is something new to show."""
 
     def _on_end(self) -> None:
-        """Called when it was stopped."""
+        """Called when recording was stopped."""
 
     def clear(self) -> Self:
         """Delete the record."""

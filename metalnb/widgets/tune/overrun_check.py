@@ -96,9 +96,9 @@ def differs(result: Any, expected: Any, on_step: Callable[[], object] = lambda: 
         on_step()
         b = values.astype(np.float64)
         largest = max(largest, float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b))))
-    for got, values in pairs:
+    for actual, values in pairs:
         on_step()
-        a, b = got.astype(np.float64), values.astype(np.float64)
+        a, b = actual.astype(np.float64), values.astype(np.float64)
         if not np.allclose(a, b, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
             return True
     return False

@@ -18,10 +18,10 @@ from metalnb.timing.compare import median_interval
 from metalnb.timing.records import Timing
 from metalnb.timing.units import trim_grid
 
-from ..background import spawn
+from ..background_work import spawn
 from ..bound_call import BoundCall
 from ..quick_timing import Stopped, quick
-from .giving_up import is_hopeless_engine, time_if_hopeless
+from .hopeless_trials import is_hopeless_engine, time_if_hopeless
 from .overrun_check import GuardedArguments
 from .trials import Trial, failure, order
 
@@ -70,11 +70,11 @@ class Sweep:
         self.ratios: tuple[float, ...] = ()
         self.trials = trials
         self._order = order(trials, usual_first=usual_first)
-        call_engine, others = call.kernel.engine, {trial.engine for trial in trials} - {""}
-        self.wall = len({call_engine.caps.clock, *(named(name).caps.clock for name in others)}) > 1
+        call_engine, other_engines = call.kernel.engine, {trial.engine for trial in trials} - {""}
+        self.wall = len({call_engine.caps.clock, *(named(name).caps.clock for name in other_engines)}) > 1
         self.done = 0
         self.check = check
-        self.baseline = Trial(trim_grid(call.dispatch().threadgroup), engine=call_engine.name if others else "")
+        self.baseline = Trial(trim_grid(call.dispatch().threadgroup), engine=call_engine.name if other_engines else "")
         self.error = ""
         self.applied: Kernel | None = None
         self._own: tuple[Any, GuardedArguments] | None = None
@@ -141,10 +141,10 @@ class Sweep:
                 guarded = GuardedArguments(self.call)
                 expected = self._measure_baseline(guarded)
                 while self.done < len(self.trials) and not self._stopping.is_set():
-                    place = self._order[self.done]
-                    trial = self.trials[place]
+                    index = self._order[self.done]
+                    trial = self.trials[index]
                     if not trial.error:  # refused before anything ran
-                        self.trials[place] = self._outcome(trial, guarded, expected)
+                        self.trials[index] = self._outcome(trial, guarded, expected)
                     self.done += 1
                     self._on_change()
                 if self.done == len(self.trials):
@@ -238,19 +238,19 @@ class Sweep:
         shortest = min(map(_seconds, [*candidates, *([self.baseline] if self.baseline.timing else [])]), default=0.0)
         finalists = sorted((t for t in candidates if _seconds(t) < _NEAR_BEST * shortest), key=_seconds)[:_FINALISTS]
         times: dict[int, list[float]] = {}
-        places = [self.trials.index(t) for t in finalists]
+        indices = [self.trials.index(t) for t in finalists]
         for _ in range(_ROUNDS):
-            for place in (-1, *places):
-                trial = self.baseline if place < 0 else self.trials[place]
+            for index in (-1, *indices):
+                trial = self.baseline if index < 0 else self.trials[index]
                 if trial.timing:
-                    times.setdefault(place, []).extend(self._quick(trial, guarded).seconds)
-        for place, seconds in times.items():
-            trial = self.baseline if place < 0 else self.trials[place]
+                    times.setdefault(index, []).extend(self._quick(trial, guarded).seconds)
+        for index, seconds in times.items():
+            trial = self.baseline if index < 0 else self.trials[index]
             trial_again = replace(trial, timing=replace(trial.timing, seconds=tuple(seconds)))  # type: ignore[type-var]
-            if place < 0:
+            if index < 0:
                 self.baseline = trial_again
             else:
-                self.trials[place] = trial_again
+                self.trials[index] = trial_again
         self.trials[:] = [self._as_baseline(t) if self.changes_nothing(t) else t for t in self.trials]
         self._duel(guarded)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from metalnb.plurals import quantity
 from metalnb.timing.units import rate, seconds, threads, times, trim_grid
 
 from .. import html_parts
@@ -159,7 +160,8 @@ def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
         reason = escape(f"{label(trial)} refused: {_brief(trial.error)}")
         return f'<td class="metalnb-heat metalnb-soft" title="{reason}">refused</td>'
     if trial.left_out:
-        reason = escape(f"{label(trial)}: left out, since others on {trial.engine} take ten times the best's time")
+        cause = f"other configurations on {trial.engine} take ten times the best time"
+        reason = escape(f"{label(trial)}: skipped, since {cause}")
         return f'<td class="metalnb-heat metalnb-soft" title="{reason}">–</td>'
     if trial.seconds is None or best is None or best.seconds is None:
         return '<td class="metalnb-heat metalnb-soft">·</td>'
@@ -199,7 +201,7 @@ def _failures(trials: Sequence[Trial]) -> str:
         for reason, labels in shown_reasons
     ]
     rest_count = len(reasons) - len(shown_reasons)
-    rest = f'<div class="metalnb-soft">… and {rest_count} more reasons</div>' if rest_count else ""
+    rest = f'<div class="metalnb-soft">… and {quantity(rest_count, "more reason")}</div>' if rest_count else ""
     return f'<table class="metalnb-part metalnb-refused"><tbody>{"".join(rows)}</tbody></table>{rest}'
 
 

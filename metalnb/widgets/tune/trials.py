@@ -42,7 +42,7 @@ class Trial:
     engine : str
         The engine that it is tried on; empty if only the kernel's own is tried.
     left_out : bool
-        Whether it was not tried, since others of its engine took many times as long as the best.
+        Whether it was not tried, since other configurations of its engine took many times as long as the best.
     launch : mapping of str to value
         The parts of the launch that depend on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """
@@ -101,10 +101,12 @@ def trials(
         groups = all_groups(signature, (x, y, z))
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
         raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
-    each = list(itertools.product(engines, combinations, (_group(g) for g in groups)))
-    if len(each) > _CONFIGURATIONS_KEPT:
-        raise ArgumentError(f"tune: {len(each):,} configurations are too many; the limit is {_CONFIGURATIONS_KEPT:,}.")
-    return [_check_threadgroup(Trial(group, combination, engine=engine), call) for engine, combination, group in each]
+    configurations = list(itertools.product(engines, combinations, (_group(g) for g in groups)))
+    if len(configurations) > _CONFIGURATIONS_KEPT:
+        count = f"{len(configurations):,} configurations"
+        raise ArgumentError(f"tune: {count} are too many; the limit is {_CONFIGURATIONS_KEPT:,}.")
+    candidates = (Trial(group, combination, engine=engine) for engine, combination, group in configurations)
+    return [_check_threadgroup(trial, call) for trial in candidates]
 
 
 def order(configurations: Sequence[Trial], *, usual_first: bool) -> list[int]:
@@ -116,8 +118,8 @@ def order(configurations: Sequence[Trial], *, usual_first: bool) -> list[int]:
     kernel_engine = configurations[0].engine if configurations else ""
     engines = list(dict.fromkeys(trial.engine for trial in configurations))
 
-    def key(place: int) -> tuple[int, float]:
-        trial = configurations[place]
+    def key(index: int) -> tuple[int, float]:
+        trial = configurations[index]
         usual = usual_first or trial.engine != kernel_engine
         return engines.index(trial.engine), _unusual(trial.threadgroup) if usual else 0.0
 

@@ -12,7 +12,7 @@ from metalnb.call.engine_arrays import residents
 from metalnb.errors import ArgumentError, EngineUnavailable, LaunchError
 
 from ..bound_call import BoundCall, bound_call
-from ..live import Live
+from ..live_widget import Live
 from .sweep import Sweep
 from .sweep_view import sweep_html, sweep_text
 from .trials import Trial, failure, resolve, trials

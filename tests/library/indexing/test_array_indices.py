@@ -94,7 +94,7 @@ def test_value_that_does_not_broadcast_is_refused() -> None:
     x = mnb.array(X)
     with pytest.raises(ValueError, match=r"shape \(3,\) does not broadcast to \(3, 4, 6, 7\)"):
         x[I34] = mnb.zeros(3)
-    with pytest.raises(ValueError, match=rf"the mask chooses {M567.sum()} elements; got values of shape \(2,\)"):
+    with pytest.raises(ValueError, match=rf"the mask selects {M567.sum()} elements; got values of shape \(2,\)"):
         x[M567] = np.ones(2, np.float32)
     assert np.array_equal(x.read(), X)
 

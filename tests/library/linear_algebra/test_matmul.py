@@ -243,7 +243,7 @@ def test_dtypes_promote(rng: np.random.Generator) -> None:
     assert np.array_equal(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())).read(), a.astype(np.int32) @ b)
     mixed = mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(random_factor(rng, (4, 2), "float16")))
     assert mixed.dtype == np.float16
-    with pytest.raises(TypeError, match="matmul: no integer dtype holds both uint64 and int8"):
+    with pytest.raises(TypeError, match="matmul: no integer dtype contains both uint64 and int8"):
         mnb.matmul(mnb.ones((2, 3), dtype="uint64"), mnb.ones((3, 2), dtype="int8"))
 
 

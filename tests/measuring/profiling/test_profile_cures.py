@@ -79,7 +79,7 @@ def turned_tile(kind: str, rows: int, columns: int, threadgroup: tuple[int, int]
 @pytest.mark.parametrize(
     ("kind", "size", "threadgroup", "padding"),
     [
-        ("float", 32, (32, 32), "one element"), ("float", 16, (16, 16), "2 elements"),
+        ("float", 32, (32, 32), "1 element"), ("float", 16, (16, 16), "2 elements"),
         ("char", 64, (32, 4), "4 elements"),
     ],
 )  # fmt: skip
@@ -87,7 +87,7 @@ def test_the_padding_that_is_named_helps(kind: str, size: int, threadgroup: tupl
     before = turned_tile(kind, size, size, threadgroup)
     found = next(f for f in findings(before) if f.kind == "conflicts")
     assert f"Make the array's rows {padding} longer" in str(found)
-    more = 1 if padding.startswith("one") else int(padding.removesuffix(" elements"))
+    more = int(padding.partition(" ")[0])
     after = turned_tile(kind, size, size + more, threadgroup)
     assert before.conflicts > 0
     assert 4 * after.conflicts <= before.conflicts

@@ -51,7 +51,7 @@ def test_a_bank_conflict_is_named_with_its_line_count_and_cure(tile: Profile) ->
     assert (found.line, found.kind) == (8, "conflicts")
     assert found.sentence == (
         "line 8: 32 lanes need 32 passes over the banks of threadgroup memory (t) where 1 would do: 992 extra passes; "
-        "neighbors are 32 words apart, and there are 32 banks. Make the array's rows one element longer, so that the "
+        "neighbors are 32 words apart, and there are 32 banks. Make the array's rows 1 element longer, so that the "
         "elements of a column are in different banks."
     )
 
@@ -256,17 +256,17 @@ def test_more_threadgroups_than_processors_leave_none_idle(tile: Profile) -> Non
 
 
 def test_lines_of_memory_are_named_where_fewer_would_do(transpose: Profile) -> None:
-    assert "(32 lines of memory an access)" in describe_estimate(transpose, "M2")
+    assert "(32 cache lines per access)" in describe_estimate(transpose, "M2")
     text = """kernel void f(device const float4* x, device float* out, uint i [[thread_position_in_grid]]) {
         float4 v = x[i];
         out[i] = v.x + v.y + v.z + v.w;
     }"""
     found = profiled(text, np.zeros((4096, 4), np.float32), np.zeros(4096, np.float32))
-    assert "lines of memory an access" not in describe_estimate(found, "M2")  # four, for 512 bytes
+    assert "cache lines per access" not in describe_estimate(found, "M2")  # four, for 512 bytes
 
 
 def test_unknown_device_error_lists_the_devices(tile: Profile) -> None:
-    with pytest.raises(mnb.ArgumentError, match=r"no figures for the device 'M9'; there are M1, M1 Pro"):
+    with pytest.raises(mnb.ArgumentError, match=r"no figures for the device 'M9'. The known devices are M1, M1 Pro"):
         time_bounds(tile, "M9")
 
 

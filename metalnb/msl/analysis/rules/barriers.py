@@ -103,9 +103,8 @@ class _Threads:
             return [(c, is_partial) for c in children]
         first = next((i for i, c in enumerate(children) if c.kind.name not in _DECLARED), 0)
         for declaration in children[:first]:
-            cursors = [declaration, *children_of(declaration)]
-            for each in cursors:
-                self._assign(each, each.kind.name, is_partial=is_partial)
+            for declared in (declaration, *children_of(declaration)):
+                self._assign(declared, declared.kind.name, is_partial=is_partial)
         if self._is_divergent(children[first]):
             self.branches += [(_offset(c), c.extent.end.offset) for c in children[first + 1 :]]
             is_partial = True

@@ -136,10 +136,10 @@ def _refers_to_device(kind: Any, value: Any) -> bool:
     value_type = value.type
     if kind.kind.name == "POINTER":
         return value_type.kind.name == "POINTER" and space(value_type.get_pointee()) == "device"
-    return _place(value) == "device"
+    return _address_space(value) == "device"
 
 
-def _place(value: Any) -> str:
+def _address_space(value: Any) -> str:
     """Return an expression's address space, even if its type is not known yet; "" if unknown."""
     while value.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR"}:
         inner = [c for c in children_of(value) if c.kind.is_expression()]

@@ -24,7 +24,7 @@ def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
             number, zero = zero, number
         if number.type.get_canonical().kind.name not in _UNSIGNED or integer_value(zero) != 0:
             continue
-        if any(each.kind.name in _WAYS_OUT for each in loop.walk_preorder()):
+        if any(cursor.kind.name in _WAYS_OUT for cursor in loop.walk_preorder()):
             continue
         name = number.spelling
         message = f"this loop cannot end: {f'{name!r}' if name else 'the number'} is unsigned, so it is always >= 0"

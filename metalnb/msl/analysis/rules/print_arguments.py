@@ -8,6 +8,7 @@ from typing import Any
 
 from metalnb.dtypes import spell
 from metalnb.errors import Diagnostic
+from metalnb.plurals import quantity
 
 from ...language.print_formats import Conversion, conversions, wants
 from ...libclang.parse import Parsed
@@ -67,7 +68,7 @@ def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
 
 
 def _count(n: int, noun: str) -> str:
-    return f"{n or 'no'} {noun}{'' if n == 1 else 's'}"
+    return quantity(n, noun) if n else f"no {noun}s"
 
 
 def _scalar_and_width(kind: str) -> tuple[str, int]:

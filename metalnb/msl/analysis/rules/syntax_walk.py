@@ -129,8 +129,8 @@ def walk(parsed: Parsed, declarations: Iterable[Any], names: frozenset[str] = fr
 def _is_print(call: Any) -> bool:
     """Return whether a call of this name is to the printing header's function: ``log`` is also the logarithm."""
     function = call.referenced
-    place = function.location.file if function is not None else None
-    return place is not None and place.name.endswith(("$printing", "metal_logging"))
+    file = function.location.file if function is not None else None
+    return file is not None and file.name.endswith(("$printing", "metal_logging"))
 
 
 class _Walker:

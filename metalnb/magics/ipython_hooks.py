@@ -33,8 +33,8 @@ def remove(shell: Any) -> None:
     from .completer import IDENTIFIER
 
     remove_cards(shell)
-    ours = [m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") == IDENTIFIER]
-    for matcher in ours:
+    own_matchers = [m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") == IDENTIFIER]
+    for matcher in own_matchers:
         shell.Completer.custom_matchers.remove(matcher)
     for name in _QUESTIONS:
         shell.magics_manager.magics["line"][name] = _original(shell, name)

@@ -25,13 +25,13 @@ def reduce(
     ----------
     op : callable
         `mnb.sum`, `mnb.max`, …, or one from `mnb.reduction`: any reduction that is associative. A mean is the
-        quotient of two such.
+        quotient of two reductions.
     x : dask.array.Array
     axis : int or tuple of int, optional
         By default all.
     keepdims : bool, optional
     combine : callable, optional
-        The op that combines the blocks' results if it is another one: for a sum of squares, `mnb.sum`. By default
+        The op that combines the blocks' results, if it differs from ``op``: for a sum of squares, `mnb.sum`. By default
         ``op``.
     dtype : dtype, optional
         The dtype of the result; by default that of the op's result for one element.

@@ -39,5 +39,5 @@ def _are_all_marked(counts: Counts, access: AccessCount, starts: list[int], part
     access_marks = counts.marks[access.region]
     granule = access_marks.granule
     bit = READ if access.kind == READ else WRITE
-    each = (access_marks.marks[at // granule :][: max(1, parts * access.size // granule)] for at in starts)
-    return all((marks & bit).all() for marks in each)
+    marks_by_vector = (access_marks.marks[at // granule :][: max(1, parts * access.size // granule)] for at in starts)
+    return all((marks & bit).all() for marks in marks_by_vector)

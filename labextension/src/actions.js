@@ -8,11 +8,11 @@ const CALL = 'application/vnd.metalnb.call';
 const PATIENCE = 1000; // ms to wait for a busy kernel
 const FLASH = 1200; // ms for which a button shows what it did
 
-export function acts(notebooks) {
+export function handleActions(notebooks) {
   document.body.classList.add(HERE);
   document.addEventListener('click', event => {
     const button = event.target.closest?.('.metalnb-acts button');
-    const panel = button && notebooks.find(each => each.content.node.contains(button));
+    const panel = button && notebooks.find(candidate => candidate.content.node.contains(button));
     if (panel) act(panel, button);
   });
 }
@@ -26,8 +26,8 @@ async function act(panel, button) {
     flash(button, 'copied');
     return;
   }
-  const given = call.replace(/\(\s*\)$/, '').replace('(', ', ').replace(/\)$/, '');
-  insert(panel, button, cell.replace('{call}', call).replace('{given}', given));
+  const kernelAndArguments = call.replace(/\(\s*\)$/, '').replace('(', ', ').replace(/\)$/, '');
+  insert(panel, button, cell.replace('{call}', call).replace('{given}', kernelAndArguments));
 }
 
 async function latest(kernel, name) {

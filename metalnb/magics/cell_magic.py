@@ -62,8 +62,8 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument(
         "--check", metavar="REFERENCE", type=unquote, nargs="?", const="",
-        help="check the first call: run it watched, on copies, and show what is wrong; with a NumPy function of the "
-        "same arguments, also where its outputs differ",
+        help="check the first call: run it on copies with every access checked, and show what is wrong; with a NumPy "
+        "function of the same arguments, also show where the outputs differ",
     )  # fmt: skip
     @argument("--quiet", action="store_true", help="show no card")
     @cell_magic("metal")

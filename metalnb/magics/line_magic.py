@@ -118,13 +118,13 @@ def _capture(session: Session, word: str | None) -> str:
 
 COMMANDS = {
     "engines": Command("engines", "the engines that can run here, and what the others need", _engines),
-    "use": Command("use NAME", "run on this engine from now on; `default` goes back", _use),
+    "use": Command("use NAME", "run on this engine from now on; `default` restores the default", _use),
     "limits": Command(
-        "limits [again]", "what this machine's memory and arithmetic reach; `again` repeats the measurement", _limits
+        "limits [again]", "the rates of this machine's memory and arithmetic; `again` repeats the measurement", _limits
     ),
     "kernels": Command("kernels", "the kernels that this notebook has bound", _kernels),
     "source": Command(
-        "source [KERNEL]", "the last cell's text, or a kernel's; with --lowered what the compiler is given", _source
+        "source [KERNEL]", "the last cell's text, or a kernel's; with --lowered what the compiler receives", _source
     ),
     "headers": Command("headers", "the header cells, by the name that #include takes", _headers),
     "check": Command(
@@ -163,7 +163,7 @@ class LineMagics(Magics):
         if command is None:
             raise UsageError(f"unknown command {options.command!r}. There are:\n{_help()}")
         if options.word is not None and " " not in command.usage:
-            raise UsageError(f"%metal {command.usage} takes no word more; got {options.word!r}")
+            raise UsageError(f"%metal {command.usage} takes no further argument; got {options.word!r}")
         if options.lowered and command.run is not _source:
             raise UsageError("--lowered belongs to %metal source")
         if options.lowered:

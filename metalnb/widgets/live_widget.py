@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from html import escape
 from typing import Any
 
-from .background import Latest
+from .background_work import Latest
 
 __all__ = ["Live"]
 

@@ -148,9 +148,9 @@ def evaluate_call(
     """
     shell = session.shell
     versions = {
-        node.id: _version(session, place[3], place[1], place[2].replace(_COLON, ":"))
+        node.id: _version(session, match[3], match[1], match[2].replace(_COLON, ":"))
         for node in ast.walk(call.function)
-        if isinstance(node, ast.Name) and (place := _PLACED.fullmatch(node.id))
+        if isinstance(node, ast.Name) and (match := _PLACED.fullmatch(node.id))
     }
     call_arguments = arguments or ast.Call(call.function, [], [])
     code = ast.Call(ast.Name(_COLLECT, ast.Load()), [call.function, *call_arguments.args], call_arguments.keywords)
