@@ -31,7 +31,7 @@ def test_zero_dimensional_mask_keeps_all_or_nothing(key: Any) -> None:
         assert np.array_equal(ours.read(), theirs)
 
 
-def test_zero_dimensional_mask_on_a_zero_dimensional_array() -> None:
+def test_zero_dimensional_mask_selects_from_a_zero_dimensional_array() -> None:
     x = mnb.asarray(3)
     assert x[mnb.asarray(True)].tolist() == [3]
     assert x[x > 5].shape == (0,)
@@ -166,7 +166,7 @@ def test_an_array_is_a_buffer() -> None:
 # ---- Numbers ---------------------------------------------------------------------------------------------------------
 
 
-def test_round_takes_decimals() -> None:
+def test_round_takes_decimals_and_refuses_negative_ones_of_integers() -> None:
     x = mnb.asarray([2.567, -0.35, 1234.5])
     assert round(x).tolist() == x.round().tolist() == [3, 0, 1234]
     host = x.read()
@@ -256,7 +256,7 @@ def test_a_function_without_an_op_is_refused() -> None:
         np.spacing(mnb.ones(3))
 
 
-def test_likes_take_a_shape() -> None:
+def test_like_functions_take_another_shape() -> None:
     x = mnb.ones((2, 3), dtype="int16")
     for name in ("empty_like", "zeros_like", "ones_like"):
         for made in (getattr(mnb, name)(x, shape=(4,)), getattr(np, name)(x, shape=(4,))):

@@ -74,7 +74,9 @@ FEW = [(3, 3, 1, 1000, 64, 64), (8, 2, 1, 777, 128, 128), (2, 2, 5, 256, 37, 20)
 @pytest.mark.long(unless=lambda form, dtype: (form, dtype) == ("attend_tiles", "float16"))
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("form", ["attend_matrices", "attend_tiles"])
-def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator) -> None:
+def test_attention_of_each_shape_matches_the_reference(
+    gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator
+) -> None:
     """A query attends to all keys, or to those up to its own position."""
     gpu(MANY, (*CORES, "float") if form == "attend_matrices" else ())
     wider = dtype == ("float16" if form == "attend_matrices" else "float32")
@@ -88,7 +90,7 @@ def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype:
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # Masks and layouts are read alike; float16 uses matrices
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_attention_with_masks_heads_and_layouts(
+def test_attention_with_masks_heads_and_layouts_matches_the_reference(
     gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
 ) -> None:
     gpu(MANY, CORES)
@@ -106,7 +108,9 @@ def test_attention_with_masks_heads_and_layouts(
 
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # All dtypes use the same parts
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
+def test_few_queries_over_many_keys_match_the_reference(
+    gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
+) -> None:
     """The keys are split into parts; some parts may be masked for every query."""
     gpu(MANY, CORES)
     for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
@@ -143,7 +147,7 @@ def test_nan_stays_with_its_query(gpu: Any) -> None:
         assert (np.delete(np.delete(got, 1, 0), 5, 1) == 1).all()
 
 
-def test_scores_that_exp_would_overflow(gpu: Any, rng: np.random.Generator) -> None:
+def test_scores_that_exp_would_overflow_give_the_reference(gpu: Any, rng: np.random.Generator) -> None:
     """The largest scores come last."""
     gpu(MANY, CORES)
     for dtype in ("float16", "float32"):

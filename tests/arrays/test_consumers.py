@@ -85,7 +85,7 @@ with sklearn.config_context(array_api_dispatch=True):
     assert done.returncode == 0, done.stderr
 
 
-def test_matplotlib(pair: Any) -> None:
+def test_matplotlib_draws_our_arrays_values(pair: Any) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
@@ -104,7 +104,7 @@ def test_matplotlib(pair: Any) -> None:
     plt.close(figure)
 
 
-def test_einops(pair: Any) -> None:
+def test_einops_rearranges_reduces_and_repeats_our_arrays(pair: Any) -> None:
     """Its functions for the array API work; `einops.rearrange` accepts only a fixed list of libraries without ours."""
     einops = pytest.importorskip("einops", reason=MISSING)
     from einops.array_api import rearrange, reduce, repeat
@@ -119,7 +119,7 @@ def test_einops(pair: Any) -> None:
         np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6)
 
 
-def test_pandas(pair: Any) -> None:
+def test_pandas_takes_our_arrays_as_columns_and_tables(pair: Any) -> None:
     """Columns and tables made of our arrays become NumPy's."""
     pd = pytest.importorskip("pandas", reason=MISSING)
     x, ours = pair

@@ -112,7 +112,7 @@ def test_dask_methods_run_on_metalnb_blocks(name: str, rng: np.random.Generator)
     np.testing.assert_allclose(np.asarray(found), METHODS[name](x.astype(np.float64)), rtol=1e-4)
 
 
-def test_a_reduction_of_the_users_own(rng: np.random.Generator) -> None:
+def test_a_reduction_of_the_users_own_matches_numpy(rng: np.random.Generator) -> None:
     squares = mnb.reduction("a + b", init=0, map="x * x", name="squares")
     x = rng.integers(-9, 9, 1001).astype(np.float32)
     blocks = da.from_array(x, chunks=10)

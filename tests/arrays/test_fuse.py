@@ -185,7 +185,7 @@ def test_results_of_the_same_arrays_are_one_kernel() -> None:
     [("bool", "int8"), ("int8", "uint16"), ("int64", "int32"), ("uint64", "int8"), ("int32", "float16"),
      ("int16", "float32")],
 )  # fmt: skip
-def test_dtypes_promote_as_those_of_separate_ops(one: str, other: str) -> None:
+def test_fused_dtypes_promote_as_those_of_separate_ops(one: str, other: str) -> None:
     def mixed(a: Any, b: Any) -> Any:
         where: Any = np.where if isinstance(a, np.ndarray) else mnb.where
         return (a * b + a) * 3 - b, where(a > b, a, b), abs(b) // 7 + a

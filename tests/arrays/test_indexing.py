@@ -117,14 +117,14 @@ def test_arrays_over_numpys_memory_may_overlap() -> None:
         lambda s: st.tuples(st.just(s), hnp.basic_indices(s, allow_newaxis=True))
     )
 )
-def test_any_basic_index(case: tuple[Any, Any]) -> None:
+def test_any_basic_index_selects_what_numpy_selects(case: tuple[Any, Any]) -> None:
     shape, key = case
     host = np.arange(np.prod(shape)).reshape(shape)
     assert np.array_equal(mnb.array(host)[key].read(), host[key])
 
 
 @given(st.data(), hnp.array_shapes(max_dims=3, max_side=5))
-def test_any_index_by_integers(data: Any, shape: tuple[int, ...]) -> None:
+def test_any_index_by_integers_selects_what_numpy_selects(data: Any, shape: tuple[int, ...]) -> None:
     host = np.arange(np.prod(shape)).reshape(shape)
     key = data.draw(hnp.integer_array_indices(shape))
     x = mnb.array(host)
@@ -136,7 +136,7 @@ def test_any_index_by_integers(data: Any, shape: tuple[int, ...]) -> None:
 
 
 @given(hnp.array_shapes(max_dims=3, max_side=6).flatmap(lambda s: hnp.arrays(np.bool_, s)))
-def test_any_mask(mask: np.ndarray[Any, Any]) -> None:
+def test_any_mask_selects_and_assigns_as_in_numpy(mask: np.ndarray[Any, Any]) -> None:
     host = np.arange(mask.size, dtype=np.float32).reshape(mask.shape)
     x = mnb.array(host)
     assert np.array_equal(x[mnb.array(mask)].read(), host[mask])

@@ -65,7 +65,9 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_convolutions_multiply_windows(gpu: Any, products: list[str], dtype: str, rng: np.random.Generator) -> None:
+def test_convolutions_are_products_of_windows(
+    gpu: Any, products: list[str], dtype: str, rng: np.random.Generator
+) -> None:
     gpu(MANY)
     channels = 8 if dtype == "float32" else 32
     for options in OPTIONS:
@@ -96,7 +98,9 @@ def test_convolutions_of_halves_copy_windows_of_images_with_their_channels_last(
     check(numbers(rng, (1, 8, 9, 8), dtype), numbers(rng, (20, 8, 3, 3), dtype))  # not full strips
 
 
-def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rng: np.random.Generator) -> None:
+def test_convolutions_of_views_and_of_one_axis_match_the_reference(
+    gpu: Any, products: list[str], rng: np.random.Generator
+) -> None:
     gpu(MANY)
     x, w = numbers(rng, (2, 16, 9, 8), "float32"), numbers(rng, (70, 16, 3, 3), "float32")
     for layout in ("transposed", "reversed", "stepped"):
@@ -111,7 +115,7 @@ def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rn
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_depthwise_convolution(
+def test_depthwise_convolutions_match_the_reference_for_every_plan(
     gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator
 ) -> None:
     """One, two and four positions of a column per thread, with remaining rows; overlapping and disjoint windows."""
@@ -180,7 +184,9 @@ POOLINGS: list[tuple[Any, dict[str, Any]]] = [
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float32")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_pooling(gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator) -> None:
+def test_pooling_matches_the_reference_for_small_and_large_windows(
+    gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator
+) -> None:
     """Windows whose loads are issued together, and windows too large for that; views with any start."""
     gpu(MANY)
     x = numbers(rng, (3, 2, 13, 17), dtype)

@@ -44,13 +44,13 @@ def test_every_cell_runs_and_only_the_deliberate_errors_raise(page: Page) -> Non
     assert page.evaluate(f"{CODE}.map(w => w.model.executionCount)") == list(range(1, len(outputs) + 1))
 
 
-def test_the_extension_loaded(page: Page) -> None:
+def test_extension_loads_and_lists_the_engines(page: Page) -> None:
     (loading, engines, *_) = page.evaluate(OUTPUTS)
     assert loading == []
     assert "in use" in engines[0]["data"]["text/html"]
 
 
-def test_the_card_appears(page: Page) -> None:
+def test_card_has_a_row_for_each_parameter(page: Page) -> None:
     card = page.evaluate("""(() => {
       const card = [...document.querySelectorAll('.metalnb')].find(e => e.textContent.includes('saxpy'));
       const {width, height} = card.getBoundingClientRect();
@@ -61,7 +61,7 @@ def test_the_card_appears(page: Page) -> None:
     assert card["height"] > 120
 
 
-def test_the_picture_appears(page: Page) -> None:
+def test_picture_appears_in_its_full_size(page: Page) -> None:
     width = page.wait("document.querySelector('.jp-RenderedImage img')?.naturalWidth")
     assert width > 600
 

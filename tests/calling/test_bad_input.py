@@ -615,7 +615,7 @@ def test_each_error_is_one_of_pythons_too(error: type[mnb.MetalnbError], also: t
     assert all(issubclass(error, a) for a in (mnb.MetalnbError, *also))
 
 
-def test_file_that_is_not_utf8(tmp_path: Path) -> None:
+def test_file_that_is_not_utf8_is_refused_with_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "bad.metal"
     path.write_bytes("// größe\n// naïve ".encode() + b"\xff\xfe\n")
     with pytest.raises(mnb.CompileError) as caught:
@@ -628,7 +628,7 @@ def test_file_that_is_not_utf8(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_and_a_kernel_of_it(tmp_path: Path) -> None:
+def test_a_file_is_loaded_whole_or_by_kernel(tmp_path: Path) -> None:
     path = tmp_path / 'a "good" one.metal'
     path.write_text(
         "\ufeffkernel void k(device int* y) { y[0] = 7; }\nkernel void j(device int* y) { y[0] = 8; }", encoding="utf-8"
@@ -644,7 +644,7 @@ def test_a_file_and_a_kernel_of_it(tmp_path: Path) -> None:
         mnb.load(path)
 
 
-def test_no_engine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_engine_each_ones_reason_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> Any:
         raise mnb.EngineUnavailable(f"engine '{name}' needs something: pip install something")
 

@@ -45,7 +45,9 @@ def _verify(found: Check | Iterable[Check]) -> None:
 # Each kernel runs at its largest size; the small sizes test partial blocks.
 @pytest.mark.long(unless=lambda case, sizes: sizes is case.sizes[-1])
 @pytest.mark.parametrize(("case", "sizes"), _rows())
-def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> None:
+def test_whole_kernel_computes_what_its_reference_computes(
+    case: Case, sizes: dict[str, Any], rng: np.random.Generator
+) -> None:
     _verify(case.run(Bench(case.name, "cpu", rng), **sizes))
 
 
@@ -60,15 +62,17 @@ def doubled() -> Iterator[None]:
         yield
 
 
-@pytest.mark.long(every=8)  # test_kernel runs all of them; this tests the path to the device
+@pytest.mark.long(every=8)  # The test above runs all of them; this one tests the path to the device
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True))
-def test_kernel_through_metal(case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None) -> None:
+def test_whole_kernel_through_metal_computes_the_same(
+    case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None
+) -> None:
     _verify(case.run(Bench(case.name, "metal", rng), **sizes))
 
 
 @pytest.mark.long(every=8)  # Likewise
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True, metalcompute=True))
-def test_kernel_through_metalcompute(
+def test_whole_kernel_through_metalcompute_computes_the_same(
     case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None
 ) -> None:
     _verify(case.run(Bench(case.name, "metal:metalcompute", rng), **sizes))

@@ -60,7 +60,7 @@ def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
 @pytest.mark.long(unless=lambda name, meets: name == "a transform" or (name == "SHA-256" and not meets))
 @pytest.mark.parametrize("meets", [False, True], ids=["loops", "fibers"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_kernel_against_pythons_integers(name: str, meets: bool, rng: np.random.Generator) -> None:
+def test_long_kernels_match_pythons_integers(name: str, meets: bool, rng: np.random.Generator) -> None:
     kernel = KERNELS[name]
     run(kernel, kernel.text.replace("  x += i", MEETS) if meets else kernel.text, rng)
 

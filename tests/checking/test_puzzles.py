@@ -253,7 +253,7 @@ def test_starter_compiles_but_fails(name: str) -> None:
 
 @pytest.mark.long(every=3)  # Each puzzle has several, so most puzzles are still covered
 @pytest.mark.parametrize(("name", "old", "new", "told"), CASES)
-def test_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
+def test_mistake_is_named_and_drawn(name: str, old: str, new: str, told: str) -> None:
     kernel = solved(name, old, new)
     verdict = puzzles.check(kernel, seed=7)
     assert not verdict
@@ -306,7 +306,7 @@ def test_correct_but_expensive_solution_is_rejected(name: str, text: str, told: 
     ("polynomial", "simd_broadcast(mine, k)", "simd_shuffle(mine, k)"),
     ("free_of_conflicts", "tile[32][33]", "tile[32][37]"),
 ])  # fmt: skip
-def test_alternative_solutions_pass(name: str, old: str, new: str) -> None:
+def test_other_solutions_than_ours_pass(name: str, old: str, new: str) -> None:
     verdict = puzzles.check(solved(name, old, new))
     assert verdict, verdict
 

@@ -75,7 +75,7 @@ def test_loops_and_branches_without_braces_are_traced_per_iteration() -> None:
     ("for (;;) {\nif (s > 1) break;\ns += 1; }", [0, 1, 2, 1 + 2, 1, 2, 3, 1, 2, 2, 4, 5]),
     ("switch (uint(s)) {\ncase 0: s = 4; break;\ndefault: s = 7; }", [0, 1, 2, 2, 4, 5]),
 ])  # fmt: skip
-def test_every_kind_of_statement(loop: Any, expected: Any) -> None:
+def test_every_kind_of_statement_is_traced_line_by_line(loop: Any, expected: Any) -> None:
     kernel, first = compiled(f"float s = 0;\n{loop}\nout[i] = s;")
     assert lines(mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=1), first) == expected
 

@@ -337,7 +337,7 @@ def test_a_reference_may_write_in_place_and_take_the_names_that_it_likes(program
         program.copied.check(x, expected=x[:3])
 
 
-def test_the_examples_of_the_documentation() -> None:
+def test_examples_in_the_docstrings_run_as_shown() -> None:
     for documented in (run.validate, mnb.Kernel.check):
         found = doctest.DocTestFinder().find(documented, globs={})
         assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]

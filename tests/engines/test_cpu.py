@@ -94,7 +94,7 @@ def test_memory_need_be_aligned_for_its_elements_only() -> None:
         assert np.array_equal(out.ravel(), np.arange(64) + 1)
 
 
-def test_position_in_a_grid_of_three_dimensions() -> None:
+def test_position_in_a_grid_of_three_dimensions_is_right() -> None:
     program = compiled("""
         kernel void f(device uint* o, uint3 p [[thread_position_in_grid]], uint3 n [[threads_per_grid]],
                       uint3 t [[thread_position_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],
@@ -216,7 +216,7 @@ def test_threadgroup_variables_lie_apart_and_aligned() -> None:
     assert all(a + n <= b for (a, n), (b, _) in itertools.pairwise(starts))
 
 
-def test_dispatches_with_fibers_of_many_python_threads() -> None:
+def test_dispatches_with_fibers_from_many_python_threads_are_right() -> None:
     program = compiled("""
         kernel void f(device const uint* x, device uint* o, uint i [[thread_position_in_grid]],
                       uint t [[thread_position_in_threadgroup]]) {
@@ -232,7 +232,7 @@ def test_dispatches_with_fibers_of_many_python_threads() -> None:
     assert all(np.array_equal(o, want) for o in outs)
 
 
-def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
+def test_dispatches_of_all_lengths_from_many_python_threads_are_right() -> None:
     """Workers may be spinning, asleep or busy when the next dispatch starts; none is lost or run twice."""
     program = compiled("""
         kernel void f(device uint* o, constant uint& n, uint i [[thread_position_in_grid]]) {
@@ -331,7 +331,7 @@ def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
         assert (c, d) == (quotient, a - quotient * by), (a, b)
 
 
-def test_arrays_in_a_structs_pointers() -> None:
+def test_arrays_may_be_passed_as_pointers_in_structs() -> None:
     kernel = compiled("""struct Inner { device const float* x [[id(0)]]; };
     struct Outer { uint n; Inner inner; device float* y; };
     kernel void k(constant Outer& o, uint i [[thread_position_in_grid]]) { o.y[i] = o.inner.x[i] + o.n; }""").k
@@ -343,7 +343,7 @@ def test_arrays_in_a_structs_pointers() -> None:
 
 
 @pytest.mark.parametrize("function", ["exp", "exp2", "cospi"])
-def test_a_half_of_a_double(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_double_is_rounded_to_half(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a processor without AVX-512 FP16, where clang calls a function that must be linked in."""
     flags = toolchain.flags()
     if toolchain.target_triple().startswith("x86_64"):

@@ -138,7 +138,7 @@ def test_vector_access_reports_its_first_missing_element(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("read", "told"), [("n", ""), ("x[i]", ""), ("x[i + 99]", r"reads x\[100\]; x has 70")])
-def test_a_choice_between_an_argument_and_the_threads_position(engine: str, read: str, told: str) -> None:
+def test_a_choice_between_an_argument_and_the_threads_position_is_checked(engine: str, read: str, told: str) -> None:
     """Clang may choose an address of either, and load once."""
     kernel = mnb.compile(f"""
 kernel void f(device uint* out, device const uint* x, constant uint& n, uint i [[thread_position_in_grid]],

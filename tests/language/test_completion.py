@@ -118,7 +118,7 @@ def test_a_header_cell_is_read_behind_the_library_as_others_include_it() -> None
     assert [c.text for c in complete(text[:-4], len(text) - 4, HEADERS, "mine.h")[1]] == ["simd_sum"]
 
 
-def test_headers_and_directives() -> None:
+def test_headers_and_directives_are_completed() -> None:
     assert at("}\n#include <")[0] == "metal_stdlib"
     assert "simd/simd.h" in at("}\n#include <simd/")
     assert at('}\n#include "sh') == ["shared.h"]
@@ -245,7 +245,7 @@ def test_no_place_of_a_cell_raises() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n", "(", ")))", "\ufeffvoid f", "a\r\nb.", "\0", "template <", '#include "', "'"]
 )
-def test_no_text_raises(text: str) -> None:
+def test_completing_any_text_raises_nothing(text: str) -> None:
     for offset in range(len(text) + 1):
         complete(text, offset)
 

@@ -16,7 +16,7 @@ DTYPES = ("bool", "int8", "int64", "uint16", "uint64", "float16", "float32", "bf
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), 3, (2, 3), (0, 4), (257, 1025)])
-def test_filled_arrays(dtype: str, shape: Any) -> None:
+def test_filled_arrays_match_numpy_in_every_dtype(dtype: str, shape: Any) -> None:
     own = getattr(mnb, dtype)
     for made, value in (
         (mnb.zeros(shape, dtype=dtype), 0),
@@ -106,7 +106,7 @@ def test_short_floats_are_rounded_from_the_exact_number(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_matrices(dtype: str) -> None:
+def test_eye_tril_and_triu_match_numpy(dtype: str) -> None:
     own = getattr(mnb, dtype)
     for args, k in (((3,), 0), ((2, 4), 1), ((4, 2), -1), ((3, 3), 5), ((0, 2), 0), ((65, 33), -7)):
         assert np.array_equal(mnb.eye(*args, k=k, dtype=dtype).read(), np.eye(*args, k=k, dtype=own))
@@ -118,7 +118,7 @@ def test_matrices(dtype: str) -> None:
 
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
 @pytest.mark.parametrize("sizes", [(), (3,), (3, 2), (3, 2, 4)])
-def test_grids(indexing: str, sizes: tuple[int, ...]) -> None:
+def test_meshgrid_matches_numpy(indexing: str, sizes: tuple[int, ...]) -> None:
     hosts = [np.arange(n) * 10 for n in sizes]
     got = mnb.meshgrid(*map(mnb.array, hosts), indexing=indexing)
     want = np.meshgrid(*hosts, indexing=indexing)  # type: ignore[call-overload]

@@ -40,7 +40,7 @@ def of(*values: Any, dtype: str = "float32") -> Any:
     ("atan2", "int32", "int32", "float32"), ("pow", "uint8", "uint16", "uint16"),
     ("bitwise_and", "bool", "uint8", "uint8"), ("maximum", "bfloat16", "int64", "bfloat16"),
 ])  # fmt: skip
-def test_operands_are_promoted(name: str, one: str, other: str, result: str) -> None:
+def test_operands_are_promoted_to_the_expected_dtype(name: str, one: str, other: str, result: str) -> None:
     assert op(name)(of(1, dtype=one), of(1, dtype=other)).dtype.name == result
 
 
@@ -276,7 +276,7 @@ def test_any_dtype_is_written_past_the_caches(dtype: str, rng: np.random.Generat
 
 @pytest.mark.usefixtures("shared_memory")
 @pytest.mark.long  # Seconds, and gigabytes; the tests above take the same path for smaller arrays
-def test_more_than_two_to_the_31_bytes() -> None:
+def test_arrays_of_more_than_two_to_the_31_bytes_are_computed_whole() -> None:
     if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 6 * 2**30:
         pytest.skip("needs 6 GiB of free memory")
     n = 2**31 + 1025
@@ -352,7 +352,7 @@ def test_only_ops_that_round_state_an_error() -> None:
         assert ("units in the last place" in op.__doc__) == (op.row.tolerance.get("float32", 0) > 0.5), op.name
 
 
-def test_sine_and_cosine_of_large_and_small_among_each_other(rng: np.random.Generator) -> None:
+def test_sine_and_cosine_of_mixed_magnitudes_match_numpy(rng: np.random.Generator) -> None:
     bits = rng.integers(0, 0x7F800000, 5000).astype(np.uint32)
     x = np.concatenate([bits, bits | 0x80000000]).astype(np.uint32).view(np.float32)
     x[::7] = rng.uniform(-7e4, 7e4, x[::7].size)  # on either side of 2^16

@@ -100,7 +100,7 @@ def test_copies_of_any_layout(data: Any, shape: tuple[int, ...]) -> None:
     "shape", [(1, 1), (31, 33), (64, 64), (65, 130), (257, 1025), (1000, 3), (3, 1000), (2, 129, 67)]
 )
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
-def test_transposed_copies(shape: tuple[int, ...], dtype: str) -> None:
+def test_copies_of_transposed_views_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
     host = (np.arange(np.prod(shape)) % 2000).reshape(shape).astype(dtype)
     x = mnb.array(host)
     for order in itertools.permutations(range(len(shape))):
@@ -111,7 +111,7 @@ def test_transposed_copies(shape: tuple[int, ...], dtype: str) -> None:
         assert np.array_equal(out.read(), host.transpose(order))
 
 
-def test_joining_promotes() -> None:
+def test_joining_promotes_dtypes() -> None:
     got = mnb.concat([mnb.ones(2, dtype="int8"), mnb.ones(1, dtype="float16"), mnb.zeros(1, dtype="bool")])
     assert got.dtype == np.float16
     assert got.tolist() == [1, 1, 1, 0]
@@ -119,14 +119,14 @@ def test_joining_promotes() -> None:
     assert mnb.stack([mnb.ones(2, dtype="int8"), mnb.ones(2, dtype="uint8")]).dtype == np.int16
 
 
-def test_repeats_may_differ() -> None:
+def test_repeats_may_differ_by_element() -> None:
     x = mnb.arange(6).reshape(3, 2)
     assert mnb.repeat(x, [0, 2, 1], axis=0).tolist() == [[2, 3], [2, 3], [4, 5]]
     assert mnb.repeat(x, mnb.asarray([1, 3]), axis=1).tolist() == np.repeat(x.read(), [1, 3], axis=1).tolist()
     assert mnb.repeat(x, mnb.asarray(2)).size == 12
 
 
-def test_differences() -> None:
+def test_diff_prepends_and_appends() -> None:
     x = mnb.asarray([1, 4, 9, 16])
     assert mnb.diff(x, prepend=mnb.asarray([0])).tolist() == [1, 3, 5, 7]
     assert mnb.diff(x, append=mnb.asarray([25]), n=2).tolist() == [2, 2, 2]

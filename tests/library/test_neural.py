@@ -150,7 +150,7 @@ def test_pytorch_gives_the_same(name: str, given: Any, options: Any, rng: np.ran
     assert np.allclose(ours.read(), theirs, atol=2e-5, rtol=2e-5)
 
 
-def test_pytorchs_cross_entropy(rng: np.random.Generator) -> None:
+def test_cross_entropy_matches_pytorchs(rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch")
     x, w = rng.standard_normal((20, 9)).astype(np.float32), rng.random(9).astype(np.float32)
     y = rng.integers(0, 9, 20)
@@ -246,7 +246,9 @@ def test_quantized_weights_are_the_nearest(dtype: str, bits: int, symmetric: boo
 
 
 @pytest.mark.parametrize("processors", [1, 3])
-def test_few_vectors_times_quantized_weights_on_a_gpu(gpu: Any, processors: int, rng: np.random.Generator) -> None:
+def test_few_vectors_times_quantized_weights_match_on_a_gpu(
+    gpu: Any, processors: int, rng: np.random.Generator
+) -> None:
     """SIMD-groups that take one, two or four rows, a remaining row, and lanes without a part of K."""
     gpu(processors)
     for n, k, bits, m in ((13, 96, 4, 1), (27, 576, 4, 2), (61, 1056, 8, 1), (75, 32, 4, 4)):
@@ -260,7 +262,7 @@ def test_few_vectors_times_quantized_weights_on_a_gpu(gpu: Any, processors: int,
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_few_vectors_times_quantized_weights_by_matrices(
+def test_few_vectors_times_quantized_weights_match_by_matrices(
     gpu: Any, dtype: str, bits: int, symmetric: bool, rng: np.random.Generator
 ) -> None:
     """Tiles of 16 and of 32 rows and remaining ones, a step with units beyond the row, one to eight vectors."""

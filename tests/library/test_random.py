@@ -55,7 +55,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("counter", "key", "block"), VECTORS)
-def test_the_published_vectors(counter: Any, key: Any, block: Any) -> None:
+def test_philox_gives_its_published_vectors(counter: Any, key: Any, block: Any) -> None:
     cell = """
     #include <metalnb/random.metal>
     kernel void one(constant uint4& counter, constant uint2& key, device uint4* out) { *out = philox(counter, key); }
@@ -149,7 +149,7 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 5), (1e6, 1e6 + 64)])
-def test_uniform(low: float, high: float, generator: Generator) -> None:
+def test_uniform_numbers_are_uniform_within_their_bounds(low: float, high: float, generator: Generator) -> None:
     x = generator.uniform(low, high, N).read().astype(np.float64)
     assert low <= x.min()
     assert x.max() <= high
@@ -162,7 +162,9 @@ def test_random_is_below_one(generator: Generator) -> None:
 
 
 @pytest.mark.parametrize(("mean", "deviation", "dtype"), [(0, 1, "float32"), (5, 0.25, "float32"), (0, 1, "float16")])
-def test_normal(mean: float, deviation: float, dtype: str, generator: Generator) -> None:
+def test_normal_numbers_have_a_normal_distributions_moments(
+    mean: float, deviation: float, dtype: str, generator: Generator
+) -> None:
     z = (generator.normal(mean, deviation, N, dtype).read().astype(np.float64) - mean) / deviation
     assert kolmogorov((1 + erf(z / math.sqrt(2))) / 2) < 2.23
     root = math.sqrt(N)
@@ -174,7 +176,7 @@ def test_normal(mean: float, deviation: float, dtype: str, generator: Generator)
     assert abs(np.corrcoef(z[:-32], z[32:])[0, 1]) < 4 / root  # the two numbers of one Box-Muller pair
 
 
-def test_normal_to_a_few_ulp_of_box_and_muller(generator: Generator) -> None:
+def test_normal_numbers_are_within_a_few_ulp_of_box_and_muller(generator: Generator) -> None:
     """The polynomials compared with float64; u keeps 24 significant bits of its word, as random.metal documents."""
     w = words(generator, N).reshape(-1, 4, 32)
     drop = 8 - np.minimum(32 - np.ceil(np.log2(w[:, ::2] + 1.0)), 8).astype(np.uint32)
@@ -210,7 +212,7 @@ def test_a_range_that_does_not_divide_the_words_is_not_biased(dtype: str, word: 
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
-def test_the_whole_range_of_a_dtype(dtype: str, generator: Generator) -> None:
+def test_integers_cover_the_whole_range_of_a_dtype(dtype: str, generator: Generator) -> None:
     info = np.iinfo(dtype)
     x = generator.randint(info.min, info.max, 4096, dtype, endpoint=True).read()
     assert x.dtype == dtype
@@ -239,7 +241,7 @@ def test_permutation_and_shuffle_keep_the_rows(generator: Generator) -> None:
     assert np.array_equal(np.sort(given.read()[:, 0]), x[:, 0])
 
 
-def test_choice(generator: Generator) -> None:
+def test_choice_follows_its_weights_and_can_leave_repetitions_out(generator: Generator) -> None:
     weights = np.array([0.1, 0.0, 0.6, 0.3, 0.0])
     found = np.bincount(generator.choice(5, N, p=weights).read(), minlength=5)
     assert found[1] == found[4] == 0
@@ -261,7 +263,7 @@ def test_bytes_are_those_of_the_words(n: int, generator: Generator) -> None:
 
 
 # ---- Shapes and refusals.
-def test_shapes(generator: Generator) -> None:
+def test_shapes_and_dtypes_are_those_asked_for(generator: Generator) -> None:
     assert generator.rand().shape == ()
     assert generator.rand(2, 3).shape == (2, 3)
     assert generator.randn(0, 3).shape == (0, 3)
@@ -296,7 +298,9 @@ def test_shapes(generator: Generator) -> None:
         (lambda _: Generator(-1), ValueError, "seed: must be 0 or more; got -1"),
     ],
 )
-def test_what_is_refused(call: Any, error: type[Exception], says: str, generator: Generator) -> None:
+def test_a_wrong_call_names_argument_and_requirement(
+    call: Any, error: type[Exception], says: str, generator: Generator
+) -> None:
     with pytest.raises(error, match=says):
         call(generator)
 
@@ -313,7 +317,7 @@ def test_refused_calls_consume_nothing(generator: Generator) -> None:
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_shuffling_numpys_memory(generator: Generator) -> None:
+def test_shuffle_permutes_numpys_memory_in_place(generator: Generator) -> None:
     host = np.arange(1000, dtype=np.float32)
     generator.shuffle(mnb.asarray(host))
     assert (host != np.arange(1000)).any()

@@ -147,7 +147,7 @@ def test_empty_reductions_return_the_identity() -> None:
             getattr(mnb, name)(none)
 
 
-def test_dtypes_of_results() -> None:
+def test_dtypes_of_sums_maxima_and_means_follow_the_standard() -> None:
     for dtype, total in {"bool": "int64", "int8": "int64", "uint8": "uint64", "int64": "int64", "float16": "float16",
                          "float32": "float32"}.items():  # fmt: skip
         x = mnb.asarray(np.ones(5, dtype))
@@ -185,7 +185,7 @@ def test_logsumexp_does_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, math.inf, -math.inf])
-def test_vector_norms(order: float, rng: np.random.Generator) -> None:
+def test_vector_norms_match_numpy(order: float, rng: np.random.Generator) -> None:
     host = rng.standard_normal((17, 65)).astype(np.float32)
     want = np.linalg.vector_norm(host.astype(np.float64), axis=0, ord=order)
     np.testing.assert_allclose(mnb.vector_norm(mnb.asarray(host), axis=0, ord=order).numpy(), want, rtol=3e-6)
@@ -207,7 +207,7 @@ def test_bad_calls_name_the_op_and_the_values() -> None:
         mnb.argmax(x, axis=(0, 1))
 
 
-def test_user_defined_reduction(rng: np.random.Generator) -> None:
+def test_user_defined_reductions_match_numpy(rng: np.random.Generator) -> None:
     host = rng.standard_normal((300, 70)).astype(np.float32)
     x = mnb.asarray(host)
     root_mean_square = mnb.reduction("a + b", init=0, map="x * x", finish="sqrt(a / n)", name="root_mean_square")

@@ -187,7 +187,7 @@ def test_observation_keeps_no_array_alive(program: mnb.Program) -> None:
     assert len(seen) == 1
 
 
-def test_start_stop_clear_and_keep(program: mnb.Program) -> None:
+def test_monitor_keeps_the_latest_until_it_is_cleared(program: mnb.Program) -> None:
     y = X.copy()
     seen = mnb.monitor(keep=5)
     for _ in range(8):

@@ -152,7 +152,7 @@ def test_capabilities_are_those_of_the_device(engine: MetalEngine) -> None:
     assert caps.versions == {"PyObjC": "12.2 (double)", "MSL": "3.2"}
 
 
-def test_the_second_device() -> None:
+def test_devices_are_opened_by_index() -> None:
     second = metal_package.open_engine(1, module=metal_double)
     assert (second.name, second.caps.device) == ("metal:1", "Apple M0 (its second double)")
     with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' has no device 2: this machine has 2 devices"):
@@ -257,7 +257,7 @@ def test_the_double_misses_a_buffer_that_is_not_bound(encoder: Any) -> None:
         encoder.dispatchThreads_threadsPerThreadgroup_(SIZE, SIZE)
 
 
-def test_the_double_wants_a_pool_and_a_place_for_the_error(engine: MetalEngine) -> None:
+def test_the_double_requires_a_pool_and_a_place_for_the_error(engine: MetalEngine) -> None:
     with pytest.raises(MetalAbortError, match="autorelease pool"):
         engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
     with pytest.raises(TypeError, match="Need 3 arguments, got 2"):

@@ -258,7 +258,7 @@ def test_copies_of_a_call_are_reported() -> None:
     assert copy_notes(add.prepare(mnb.asarray(within, device="metal"), held, 1)) == (said.format(there),)
 
 
-def test_memory_sizes_beyond_metals_limit(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_beyond_metals_limit_raises_memory_error(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MemoryError, match="at most 17,179,869,184"):
         engine.alloc((1 << 34) + 1)
     monkeypatch.setattr(MTLDevice, "newBufferWithLength_options_", lambda *_: None)

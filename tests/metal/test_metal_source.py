@@ -54,7 +54,7 @@ def test_kernels_of_a_cell_share_a_library(calls: Calls) -> None:
 
 
 @pytest.mark.parametrize(("math", "mode", "functions"), [("fast", 1, 0), ("precise", 0, 1)])
-def test_the_math_mode(calls: Calls, math: str, mode: int, functions: int) -> None:
+def test_math_option_sets_metals_math_mode(calls: Calls, math: str, mode: int, functions: int) -> None:
     modes = calls.of(MTLCompileOptions, "setMathMode_")
     of_functions = calls.of(MTLCompileOptions, "setMathFloatingPointFunctions_")
     _ = metal(ADD + f"// {math}", math=math).add.binary
@@ -150,7 +150,7 @@ CONSTANT_TYPES = [
 
 
 @pytest.mark.parametrize(("kind", "value"), CONSTANT_TYPES)
-def test_function_constants_of_each_type(kind: str, value: Any) -> None:
+def test_function_constants_of_each_type_reach_metal(kind: str, value: Any) -> None:
     source = f"constant {kind} C [[function_constant(7)]];\n"
     parts = value if isinstance(value, tuple) else (value,)
     names = [f"C[{i}]" for i in range(len(parts))] if isinstance(value, tuple) else ["C"]
@@ -170,7 +170,7 @@ def test_a_bfloat_is_rounded_to_the_nearest(value: float, bits: int) -> None:
     assert constant_bytes("bfloat3", (value, 0.0, 0.0)) == ("BFloat3", bits.to_bytes(2, "little") + bytes(6))
 
 
-def test_constants_without_a_value_and_parameters_that_one_removes() -> None:
+def test_constants_without_a_value_remove_their_parameters() -> None:
     source = """
 constant int N [[function_constant(0)]];
 constant int more = is_function_constant_defined(N) ? N : -5;

@@ -44,7 +44,7 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
     assert source.splitlines()[0][caught.value.column - 1 :].startswith((".gone", "gone"))
 
 
-def test_an_error_in_a_header_cell() -> None:
+def test_an_error_in_a_header_cell_names_that_cell() -> None:
     header = "template <typename T> T bad(T x) {\n  return x.nothing;\n}\n"
     source = """#include "bad.h"
 template <typename T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = bad(x[i]); }
@@ -55,7 +55,7 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
     assert (first.file, first.line) == ("bad.h", 2)
 
 
-def test_the_report_of_apples_compiler() -> None:
+def test_report_of_apples_compiler_points_at_the_cells_lines() -> None:
     """In Apple's wording, with warnings and notes in between, a position in metalnb's source, and the author's line."""
     cell = scan("kernel void f() {\n  oops;\n}")
     text = Assembly({})
@@ -71,7 +71,7 @@ def test_the_report_of_apples_compiler() -> None:
     ]
 
 
-def test_more_than_msl_2_3() -> None:
+def test_newer_language_than_msl_2_3_is_refused_at_its_position() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
     words = r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3"
     with pytest.raises(mnb.CompileError, match=words) as caught:
@@ -139,7 +139,7 @@ kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
         ("// bfloat\nfloat x = y.bfloat; /* bfloat */", []),
     ],
 )
-def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
+def test_words_newer_than_msl_2_3_are_found(source: str, words: list) -> None:
     assert [word for word, _, _ in newer_words(scan(source), (2, 3))] == words
 
 

@@ -185,7 +185,7 @@ class Container:
 
 
 @pytest.mark.parametrize("count", [0, 1, 16, 17, 40])
-def test_fast_enumeration(count: int) -> None:
+def test_fast_enumeration_yields_each_object_once(count: int) -> None:
     """The objects come in batches: in the caller's buffer, or in the container's memory."""
     addresses = [1000 + i for i in range(count)]
     own = (ctypes.c_void_p * 40)(*addresses)

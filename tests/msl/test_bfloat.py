@@ -79,7 +79,7 @@ _LISTS = {
 
 @pytest.mark.parametrize("word", ["", "bfloat one = 1; y[i] = one;"])  # with this name every ?: becomes a call
 @pytest.mark.parametrize("what", _LISTS)
-def test_choices_among_the_arguments_of_a_template(what: str, word: str) -> None:
+def test_choices_among_the_arguments_of_a_template_are_right(what: str, word: str) -> None:
     expression, want = _LISTS[what]
     source = f"""{_HEAD}
     constant constexpr bool tr = true, no = false;
@@ -167,7 +167,7 @@ _NAMED = {
 }  # fmt: skip
 
 
-def test_bfloat_conversions_by_name() -> None:
+def test_bfloat_conversions_by_name_round_to_nearest_even() -> None:
     stored = "\n".join(f"b[{n} + 1] = {value};" for n, value in enumerate(_NAMED))
     source = f"""{_HEAD}struct S {{ bfloat m; }};
     template <class T> T made(float a) {{ return T(a); }}

@@ -54,7 +54,7 @@ SUMS = {
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 6, 7, 300])
 @pytest.mark.parametrize("loop", SUMS.values(), ids=SUMS.keys())
-def test_a_maximum_in_a_sum(loop: str, turns: int) -> None:
+def test_a_maximum_in_a_sum_of_divergent_lanes_is_right(loop: str, turns: int) -> None:
     kernel = mnb.compile(f"{HEAD % 'inline'}{loop} out[i] = y; }}").k
     a = np.random.default_rng(turns).integers(0, 8, 64).astype(np.uint32)
     a[5] = turns

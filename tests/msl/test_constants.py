@@ -61,11 +61,11 @@ _LOGIC = Table(rows(
 
 
 @pytest.mark.parametrize(("space", "index"), _LOGIC.params)
-def test_logic(space: str, index: int) -> None:
+def test_constant_logic_matches_the_specification(space: str, index: int) -> None:
     _LOGIC.check(space, index)
 
 
-def test_version_macro_of_a_cell() -> None:
+def test_version_macro_is_that_of_the_cells_language() -> None:
     text = """
     #if !defined(__METAL__) || defined(__METAL_MACOS__) || defined(__METAL_IOS__)
     #error not the language of all systems, which MSL 3 made one

@@ -237,7 +237,7 @@ def test_a_loop_that_threads_leave_one_by_one_counts_those_that_stay() -> None:
 
 @pytest.mark.parametrize("name", ["simd_sum", "simd_max", "simd_xor", "simd_shuffle", "simd_broadcast_first"])
 @pytest.mark.parametrize("kind", ["long", "ulong2", "bool"])
-def test_no_64_bits_and_no_bool_in_a_simdgroup(name: str, kind: str) -> None:  # as in MSL 6.9.2
+def test_simd_functions_refuse_64_bits_and_bool(name: str, kind: str) -> None:  # as in MSL 6.9.2
     head = "#include <metal_stdlib>\nusing namespace metal;\n"
     call = f"{name}(x, 1)" if name == "simd_shuffle" else f"{name}(x)"
     with pytest.raises(mnb.CompileError, match=f"no matching function for call to '{name}'"):

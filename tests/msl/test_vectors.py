@@ -173,7 +173,7 @@ def _expected(op: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @pytest.mark.long(every=4)  # All dtypes share one source; three of them suffice
 @pytest.mark.parametrize("name", _DTYPES)
-def test_operators_on_random_vectors(name: str) -> None:
+def test_operators_on_random_vectors_match_numpy(name: str) -> None:
     dtype, n = np.dtype(_DTYPES[name]), 256
     ops = [*_BINARY, *_COMPARE, *(["%", *_INTEGER] if dtype.kind != "f" else [])]
     a, b = _operands(dtype, (n, 4))
@@ -201,11 +201,11 @@ def test_reads(space: str, index: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "index"), _WRITES.params)
-def test_writes(space: str, index: int) -> None:
+def test_vectors_are_written_as_specified(space: str, index: int) -> None:
     _WRITES.check(space, index)
 
 
-def test_vector_function_called_near_a_loop_with_several_exits() -> None:
+def test_vector_function_near_a_loop_with_several_exits_is_right() -> None:
     """The function was once compiled to a loop in memory that returned the last element for every lane."""
     kernel = mnb.compile("""#include <metal_stdlib>
         using namespace metal;

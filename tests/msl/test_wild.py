@@ -232,7 +232,7 @@ IDIOMS = {
 
 
 @pytest.mark.parametrize("idiom", IDIOMS)
-def test_an_idiom_of_public_kernels(idiom: str) -> None:
+def test_an_idiom_of_public_kernels_computes_right(idiom: str) -> None:
     source, wanted = IDIOMS[idiom]
     program = mnb.compile(PRELUDE + source)
     out = np.zeros(len(wanted), np.float32)

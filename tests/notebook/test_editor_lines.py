@@ -122,7 +122,9 @@ def test_traced_steps_have_the_editors_line(run: Cell) -> None:
     assert f" {at['access']}  o[i] = x[i + far];" in repr(trace)
 
 
-def test_marks_of_the_editor(run: Cell, shell: InteractiveShell, request: pytest.FixtureRequest) -> None:
+def test_mistakes_are_marked_at_the_editors_lines(
+    run: Cell, shell: InteractiveShell, request: pytest.FixtureRequest
+) -> None:
     above = request.node.callspec.params["run"]
     cell = above + CELL.replace("OPTIONS", "").replace("WRONG", "o[i] = undeclared; // wrong")
     error, at = run("o[i] = undeclared; // wrong")
@@ -131,7 +133,7 @@ def test_marks_of_the_editor(run: Cell, shell: InteractiveShell, request: pytest
     assert [mark["line"] for mark in marks] == [at["wrong"]]
 
 
-def test_header_cells(shell: InteractiveShell) -> None:
+def test_error_in_a_header_cell_has_that_cells_line(shell: InteractiveShell) -> None:
     header = """
 %%metal --header taken.h --quiet
 

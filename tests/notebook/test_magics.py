@@ -161,7 +161,7 @@ def test_booleans_may_be_spelled_as_in_metal(shell: InteractiveShell, run: Run, 
     np.testing.assert_array_equal(shell.user_ns["fill"](grid=1), [-5])
 
 
-def test_several_constants(shell: InteractiveShell, run: Run) -> None:
+def test_several_constants_may_be_given(shell: InteractiveShell, run: Run) -> None:
     cell = FILL.replace("= N", "= NEGATE ? -N : N")
     run(f"%%metal --constant N=5 --constant NEGATE=True\nconstant bool NEGATE [[function_constant(1)]];\n{cell}")
     np.testing.assert_array_equal(shell.user_ns["fill"](grid=1), [-5])
@@ -397,7 +397,7 @@ def test_use_chooses_the_engine_and_an_unknown_one_changes_nothing(shell: Intera
     assert run(f"%%metal\n{TWICE}").result.engine.name == ENGINE
 
 
-def test_kernels_are_listed(shell: InteractiveShell, run: Run) -> None:
+def test_kernels_are_listed_with_parameters_engine_and_summary(shell: InteractiveShell, run: Run) -> None:
     assert repr(run("%metal kernels").result) == "no kernels yet: a %%metal cell binds them"
     run(f"%%metal --quiet\n/// Doubles.\n{TWICE}")
     found = run("%metal kernels").result
@@ -568,7 +568,7 @@ def test_a_call_that_leaves_its_arrays_is_not_made(shell: InteractiveShell, run:
 
 
 @pytest.mark.usefixtures("checked")
-def test_a_reference_on_the_line(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+def test_a_reference_on_the_line_checks_the_kernel(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
     run("import numpy as np\ndef doubled(x): return x * 2\ndef tripled(x): return x * 3")
     run(f"%%metal --quiet --check doubled\n{TWICE}")
     run("twice(np.ones(100, np.float32))")
@@ -583,7 +583,7 @@ def test_a_reference_on_the_line(shell: InteractiveShell, run: Run, capsys: Capt
 
 
 @pytest.mark.usefixtures("checked")
-def test_checks_for_the_whole_notebook(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+def test_checks_can_be_on_for_the_whole_notebook(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
     run("import numpy as np; x = np.ones(10, np.float32)")
     run("%metal check on")
     run(f"%%metal --quiet\n{TWICE}// every one\n")

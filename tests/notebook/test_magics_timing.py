@@ -61,7 +61,7 @@ def test_a_call_is_measured_and_not_made(shell: InteractiveShell, run: Run) -> N
     assert not shell.user_ns["x"].any()
 
 
-def test_options_are_expressions(run: Run) -> None:
+def test_flops_and_bytes_may_be_expressions(run: Run) -> None:
     timing = run("""%metal_time --flops "1 * x.size" --bytes=4*x.size add(x, 1.0, grid=(len(x),));""")
     assert (timing.flops, timing.bytes) == (1000, 4000)
 

@@ -126,7 +126,7 @@ def test_an_engine_that_opens_and_computes_wrongly_is_not_ready(chosen: str) -> 
     )
 
 
-def test_colors_and_marks() -> None:
+def test_colors_and_marks_are_left_out_of_plain_text() -> None:
     good = EngineTrial("good", "Device", {"Driver": "Driver 7", "lib": "2"}, works=True)
     both = checkup(good, EngineTrial("bad", problem="gone"))
     text = write(both, color=True)
@@ -144,7 +144,7 @@ def test_a_terminal_without_unicode_is_no_obstacle() -> None:
     assert f"ok {ENGINE}" in done.stdout
 
 
-def test_version_and_usage() -> None:
+def test_version_is_printed_and_a_missing_command_shows_usage() -> None:
     assert command("--version").stdout == f"metalnb {mnb.__version__}\n"
     done = command()
     assert done.returncode == 2

@@ -75,7 +75,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long  # A minute of Sphinx; the tests above read its sources
-def test_site_builds_completely(site: Path) -> None:
+def test_site_has_every_public_name_and_no_broken_link(site: Path) -> None:
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     together = "".join(pages.values())
     names = {*mnb.__all__, *table.ops(), *(f"random.{name}" for name in mnb.random.__all__)}

@@ -100,7 +100,7 @@ def test_shuffle_from_an_inactive_lane_returns_the_callers_value(kind: str) -> N
     assert np.array_equal(out, want.ravel())
 
 
-def test_scattering_and_shuffling_between_barriers() -> None:
+def test_scattering_and_shuffling_between_barriers_match_numpy() -> None:
     x, at, active = _inputs(np.uint32, np.random.default_rng(32))
     body = """
         uint own = x[i];

@@ -26,7 +26,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("march", ["x86-64-v2", "x86-64-v3", ""])
-def test_a_difference_of_numbers_far_apart(form: str, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_of_numbers_far_apart_is_bounded(form: str, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if march and platform.machine().lower() not in {"x86_64", "amd64"}:
         pytest.skip("instruction sets of x86-64")
     if march:

@@ -7,7 +7,7 @@ from measuring.profiling.profiled_kernels import HEAD, access, kernel
 import metalnb as mnb
 
 
-def test_branches_at_which_lanes_part() -> None:
+def test_branches_at_which_lanes_diverge_are_counted() -> None:
     text = """kernel void f(device const float* x, device const uint* n, device float* out,
         uint i [[thread_position_in_grid]]) {
         float s = 0;
@@ -40,7 +40,7 @@ def test_lanes_are_a_mean_over_what_a_line_executes() -> None:
     assert by_line[6].flops == 128 * 64 * 2
 
 
-def test_a_threadgroup_that_fills_no_simd_group() -> None:
+def test_a_threadgroup_smaller_than_a_simdgroup_is_counted_by_its_threads() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         out[i] = x[i] + 1;
     }"""
@@ -137,7 +137,7 @@ def test_registers_grow_with_what_is_alive() -> None:
         ("out[i] = as_type<int>(a) * 3 + as_type<int>(b);", 0, 0),
     ],
 )
-def test_operations(body: str, flops: int, special: int) -> None:
+def test_floating_point_operations_are_counted_exactly(body: str, flops: int, special: int) -> None:
     text = f"""kernel void f(device const float* x, device const float* y, device float* out,
         uint i [[thread_position_in_grid]]) {{
         float a = x[i], b = y[i];
@@ -148,7 +148,7 @@ def test_operations(body: str, flops: int, special: int) -> None:
     assert (found.flops, found.special) == (64 * flops, 64 * special)
 
 
-def test_operations_of_fast_math() -> None:
+def test_operations_of_fast_math_are_counted_exactly() -> None:
     text = """kernel void f(device const float4* p, device float4* o, constant uint& n,
         uint i [[thread_position_in_grid]]) {
         float3 a = 0, own = p[i].xyz;
@@ -268,7 +268,7 @@ def test_a_kernel_of_too_many_products_is_refused_with_the_reason() -> None:
         mnb.profile(kernel(products(100)), np.zeros(64, np.float32), 2, grid=32, threadgroup=32)
 
 
-def test_arguments_that_cannot_be() -> None:
+def test_invalid_arguments_of_profile_are_refused() -> None:
     asked = kernel("kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i; }")
     with pytest.raises(mnb.ArgumentError, match="banks= must be an integer from 1 to 64; got 0"):
         mnb.profile(asked, grid=4, banks=0)

@@ -55,7 +55,7 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
         ("at.x * 32768 + k * 32", (64, 1), (64, 1), "Swap the indices"),  # reads a sector once: not along a row
     ],
 )
-def test_cure_for_uncoalesced_access(
+def test_uncoalesced_access_gets_the_right_cure(
     index: str, grid: tuple[int, int], threadgroup: tuple[int, int], cure: str,
 ) -> None:  # fmt: skip
     found = next(f for f in findings(matvec(index, grid, threadgroup)) if f.kind == "uncoalesced")

@@ -35,7 +35,7 @@ TILE = """kernel void f(device float* out, uint2 i [[thread_position_in_threadgr
         (32, 33, (32, 8), 1, 1),
     ],
 )
-def test_passes_over_the_banks_of_a_tile(
+def test_passes_over_the_banks_of_a_tile_are_exact(
     rows: int, wide: int, threads: tuple[int, int], written: int, read: int
 ) -> None:
     x, y = ("i.x % 8", "i.y % 8") if rows == 8 else ("i.x", "i.y")
@@ -244,7 +244,7 @@ def test_constants_do_not_travel() -> None:
 
 
 @pytest.mark.parametrize(("bins", "contended", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])
-def test_atomics_that_meet_at_an_address(bins: int, contended: int, repeated: int) -> None:
+def test_atomics_at_one_address_take_a_pass_each(bins: int, contended: int, repeated: int) -> None:
     text = f"""kernel void f(device atomic_uint* h, uint i [[thread_position_in_grid]]) {{
         atomic_fetch_add_explicit(&h[i % {bins}], 1, memory_order_relaxed);
     }}"""
@@ -255,7 +255,7 @@ def test_atomics_that_meet_at_an_address(bins: int, contended: int, repeated: in
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("bins", [7, 100, 2000])
-def test_random_atomics_that_meet(bins: int, *, shared: bool) -> None:
+def test_atomics_at_random_addresses_take_as_many_passes_as_collide(bins: int, *, shared: bool) -> None:
     text = f"""kernel void f(device const uint* x, device atomic_uint* o, uint i [[thread_position_in_grid]]) {{
         {"threadgroup atomic_uint h[2000];" if shared else "device atomic_uint* h = o;"}
         atomic_fetch_add_explicit(&h[x[i]], 1, memory_order_relaxed);

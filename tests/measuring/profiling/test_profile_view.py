@@ -100,7 +100,7 @@ def test_good_kernel_has_no_finding() -> None:
         ("uncoalesced", "y[i] = x[as_type<uint>(x[i]) * 4099 % 4096 ^ (i * i * 1237 % 4096)];", "scattered"),
     ],
 )  # fmt: skip
-def test_each_kind_of_finding(kind: str, text: str, said: str) -> None:
+def test_each_kind_of_finding_names_its_line(kind: str, text: str, said: str) -> None:
     head = "kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {\n"
     found = profiled(head + text + "\n}", np.zeros(4096, np.float32), np.zeros(4096, np.float32), threadgroup=128)
     first = next(one for one in findings(found) if one.kind == kind)
