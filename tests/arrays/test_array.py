@@ -126,9 +126,9 @@ def test_methods_return_what_numpys_return() -> None:
         ("dot", (host.T,), {}),
     ]  # fmt: skip
     for name, args, options in calls:
-        got, want = getattr(x, name)(*args, **options), getattr(host, name)(*args, **options)
-        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6, err_msg=name)
-        assert got.shape == want.shape, name
+        got, expected = getattr(x, name)(*args, **options), getattr(host, name)(*args, **options)
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6, err_msg=name)
+        assert got.shape == expected.shape, name
     y = mnb.array(host[::-1, ::-1])
     y.sort(axis=0)
     assert y.tolist() == np.sort(host[::-1, ::-1], axis=0).tolist()

@@ -63,9 +63,9 @@ def test_diagonals_may_lie_anywhere(k: int) -> None:
 
 def test_broadcast_arrays_gives_a_list_and_takes_lists() -> None:
     x = mnb.ones((2, 1))
-    found = mnb.broadcast_arrays(x, [1, 2, 3], 4.0)
-    assert type(found) is list
-    assert [(a.shape, str(a.dtype)) for a in found] == [((2, 3), d) for d in ("float32", "int64", "float32")]
+    result = mnb.broadcast_arrays(x, [1, 2, 3], 4.0)
+    assert type(result) is list
+    assert [(a.shape, str(a.dtype)) for a in result] == [((2, 3), d) for d in ("float32", "int64", "float32")]
     assert mnb.broadcast_arrays() == []
     assert [a.shape for a in np.broadcast_arrays(x, [1, 2, 3])] == [(2, 3)] * 2
 
@@ -217,9 +217,9 @@ def test_a_ufunc_takes_where() -> None:
     host = np.arange(6, dtype=np.float32)
     x, mask = mnb.asarray(host), host > 2
     for chosen in (mask, mnb.asarray(mask)):
-        out, want = mnb.full(6, 9.0), np.full(6, 9, np.float32)
+        out, expected = mnb.full(6, 9.0), np.full(6, 9, np.float32)
         assert np.add(x, 1, out=out, where=chosen) is out
-        assert out.tolist() == np.add(host, 1, out=want, where=mask).tolist()
+        assert out.tolist() == np.add(host, 1, out=expected, where=mask).tolist()
         assert np.add(x, 1, where=chosen).tolist() == [0, 0, 0, 4, 5, 6]
         assert np.less(x, 4, where=chosen).dtype == mnb.bool
         plain = np.full(6, 9, np.float32)

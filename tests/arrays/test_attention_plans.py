@@ -51,14 +51,15 @@ def check(given: tuple[Any, ...], mask: Any = None, layout: str = "plain", **opt
     more = () if mask is None else (laid(mask),)
     got = mnb.scaled_dot_product_attention(*(laid(a, layout) for a in given), *more, **options).read()
     wide = [a.astype(np.float64) for a in given]
-    want = REFERENCE(*wide, mask, **options)
+    expected = REFERENCE(*wide, mask, **options)
     size = np.abs(wide[2]).max(initial=1.0)
     name = given[0].dtype.name
     sums = 16 * max(1.0, given[0].shape[-1] / 64) ** 0.5
     bound = (1 if name != "float32" else sums) * ULP[name] * size
-    assert got.shape == want.shape
-    assert np.array_equal(np.isnan(got.astype(np.float64)), np.isnan(want))
-    assert np.nanmax(np.abs(got.astype(np.float64) - want), initial=0) <= bound, np.nanmax(np.abs(got - want)) / bound
+    assert got.shape == expected.shape
+    assert np.array_equal(np.isnan(got.astype(np.float64)), np.isnan(expected))
+    error = np.nanmax(np.abs(got.astype(np.float64) - expected), initial=0)
+    assert error <= bound, error / bound
 
 
 # Heads, queries, keys, length of a query and of a value: near the sizes of a tile and a matrix, mostly no multiples.
@@ -81,10 +82,10 @@ def test_attention_of_each_shape_matches_the_reference(
     gpu(MANY, (*CORES, "float") if form == "attend_matrices" else ())
     wider = dtype == ("float16" if form == "attend_matrices" else "float32")
     for heads, queries, keys, own, wide in (*SHAPES, *(WIDER if wider else ())):
-        given = tuple(numbers(rng, (heads, *s), dtype) for s in ((queries, own), (keys, own), (keys, wide)))
-        check(given)
-        check(given, is_causal=True, scale=-0.3)
-        check(given, is_causal=True, scale=0.0)
+        arguments = tuple(numbers(rng, (heads, *s), dtype) for s in ((queries, own), (keys, own), (keys, wide)))
+        check(arguments)
+        check(arguments, is_causal=True, scale=-0.3)
+        check(arguments, is_causal=True, scale=0.0)
     assert set(planned) == {form}
 
 
@@ -115,13 +116,13 @@ def test_few_queries_over_many_keys_match_the_reference(
     gpu(MANY, CORES)
     for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
         one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
-        given = tuple(numbers(rng, shape, dtype) for shape in (one, *more))
-        check(given, enable_gqa=True)
-        check(given, enable_gqa=True, is_causal=True)
+        arguments = tuple(numbers(rng, shape, dtype) for shape in (one, *more))
+        check(arguments, enable_gqa=True)
+        check(arguments, enable_gqa=True, is_causal=True)
         mask = rng.random((heads, queries, keys)) < 0.5
         mask[..., 100:300] = False
         mask[0, 0] = False
-        check(given, mask, enable_gqa=True)
+        check(arguments, mask, enable_gqa=True)
     assert set(planned) == {"attend_part", "attend_together"}
 
 

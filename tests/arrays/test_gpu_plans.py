@@ -143,9 +143,9 @@ def test_few_rows_propagate_nan(gpu: Any) -> None:
     for dtype in ("float32", "float16"):
         a, b = np.ones((1, 300), dtype), np.ones((300, 136), dtype)
         b[299, 135], b[5, 7], b[:, 20] = np.nan, np.inf, 0
-        want = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
-        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want, equal_nan=True)
-        assert np.array_equal(mnb.matmul(laid(b.T.copy()), laid(a[0])).read(), want[0], equal_nan=True)
+        expected = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
+        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), expected, equal_nan=True)
+        assert np.array_equal(mnb.matmul(laid(b.T.copy()), laid(a[0])).read(), expected[0], equal_nan=True)
 
 
 # One source for all dtypes; only bfloat16 has its own sums.
@@ -179,8 +179,8 @@ def test_nan_stays_in_its_row_and_column(gpu: Any) -> None:
     for dtype in ("float32", "float16"):
         a, b = np.ones((130, 70), dtype), np.ones((70, 130), dtype)
         a[1, 3], b[5, 129], b[3, 1] = np.nan, np.inf, 0
-        want = a.astype(np.float32) @ b.astype(np.float32)
-        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want.astype(dtype), equal_nan=True)
+        expected = a.astype(np.float32) @ b.astype(np.float32)
+        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), expected.astype(dtype), equal_nan=True)
 
 
 @pytest.mark.long  # The split float16 products above are rounded by the same line
@@ -214,10 +214,11 @@ def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random
             x = mnb.asarray(np.append(host[:1], host, 0))[1:]
             wide = host.astype(np.float64)
             for op, right in ((mnb.var, np.var), (mnb.std, np.std)):
-                want = right(wide, axis=axes, ddof=1)
+                expected = right(wide, axis=axes, ddof=1)
                 got = op(x, axis=axes, correction=1)
-                assert got.shape == want.shape
-                assert (np.abs(got.read() - want) <= (4 * 2.0**-23 + 0.51 * eps) * np.abs(want)).all(), (shape, mean)
+                assert got.shape == expected.shape
+                bound = (4 * 2.0**-23 + 0.51 * eps) * np.abs(expected)
+                assert (np.abs(got.read() - expected) <= bound).all(), (shape, mean)
         assert mnb.var(x, axis=axes, keepdims=True).shape == np.var(wide, axis=axes, keepdims=True).shape
 
 
@@ -267,11 +268,11 @@ def test_running_sums_match_numpy_for_every_shape_and_axis(gpu: Any, dtype: str,
         if dtype == "float16":  # integers, so that sums are exact
             x = np.where(rng.random(shape) < 0.001, x, 0).astype(dtype)
         for axis in range(len(shape)):
-            want = np.cumsum(x.astype(np.float64 if "float" in dtype else np.int64), axis)
-            assert np.array_equal(mnb.cumulative_sum(mnb.asarray(x), axis=axis).read(), want)
-            assert np.array_equal(mnb.cumulative_sum(laid(x, "stepped"), axis=axis).read(), want)
+            expected = np.cumsum(x.astype(np.float64 if "float" in dtype else np.int64), axis)
+            assert np.array_equal(mnb.cumulative_sum(mnb.asarray(x), axis=axis).read(), expected)
+            assert np.array_equal(mnb.cumulative_sum(laid(x, "stepped"), axis=axis).read(), expected)
             with_first = mnb.cumulative_sum(mnb.asarray(x), axis=axis, include_initial=True).read()
-            assert np.array_equal(np.delete(with_first, 0, axis), want)
+            assert np.array_equal(np.delete(with_first, 0, axis), expected)
             assert not with_first.take(0, axis).any()
 
 
@@ -344,9 +345,9 @@ def test_sorting_by_tiles_is_stable_and_matches_numpy(gpu: Any, dtype: str, rng:
             if descending:
                 order = shape[-1] - 1 - order[..., ::-1]
             assert np.array_equal(mnb.argsort(mnb.asarray(x), descending=descending).read(), order)
-            want = np.take_along_axis(x, order, -1)
+            expected = np.take_along_axis(x, order, -1)
             got = mnb.sort(mnb.asarray(x), descending=descending).read()
-            assert np.array_equal(got, want, equal_nan=dtype == "float32")
+            assert np.array_equal(got, expected, equal_nan=dtype == "float32")
             if x.ndim == 1:
                 part = mnb.argsort(mnb.asarray(np.append(x[:7], x))[7:], descending=descending)
                 assert np.array_equal(part.read(), order)

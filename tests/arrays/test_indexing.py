@@ -45,10 +45,10 @@ def on_engine(key: Any) -> Any:
 def test_a_basic_index_is_a_view(key: Any) -> None:
     host = HOST.copy()
     x = mnb.array(host)
-    part, want = x[key], host[key]
+    part, expected = x[key], host[key]
     assert part.block is x.block
-    assert part.shape == np.shape(want)
-    assert part.strides == getattr(want, "strides", ())
+    assert part.shape == np.shape(expected)
+    assert part.strides == getattr(expected, "strides", ())
     x[key] = -7
     host[key] = -7
     assert np.array_equal(x.read(), host)
@@ -62,9 +62,9 @@ def test_indexing_by_arrays_matches_numpy(key: Any, layout: str) -> None:
     host = HOST.copy()
     x = mnb.array(host) if layout == "plain" else mnb.array(np.ascontiguousarray(host.T)).transpose()
     for form in (key, on_engine(key)):
-        got, want = x[form], host[key]
-        assert got.shape == want.shape
-        assert np.array_equal(got.read(), want)
+        got, expected = x[form], host[key]
+        assert got.shape == expected.shape
+        assert np.array_equal(got.read(), expected)
     x[key] = -7
     host[key] = -7
     assert np.array_equal(x.read(), host)
@@ -97,10 +97,10 @@ def test_a_value_is_broadcast_and_converted() -> None:
 def test_parts_that_overlap_are_read_before_they_are_written(to: slice, of: slice) -> None:
     host = np.arange(5000, dtype=np.float32)
     for x in (mnb.array(host), mnb.asarray(host.copy())):
-        want = host.copy()
-        want[to] = want[of].copy()
+        expected = host.copy()
+        expected[to] = expected[of].copy()
         x[to] = x[of]
-        assert np.array_equal(x.read(), want)
+        assert np.array_equal(x.read(), expected)
 
 
 @pytest.mark.usefixtures("shared_memory")

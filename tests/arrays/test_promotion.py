@@ -30,13 +30,13 @@ def promoted(one: str, other: str) -> str | None:
 
 @pytest.mark.parametrize(("one", "other"), [(a, b) for a in ALL for b in ALL])
 def test_two_dtypes_promote_as_the_standard_says(one: str, other: str) -> None:
-    want = promoted(one, other)
+    expected = promoted(one, other)
     pair = (getattr(mnb, one), getattr(mnb, other))
-    if want is None:
+    if expected is None:
         with pytest.raises(TypeError, match=f"no integer dtype holds both {one} and {other}"):
             mnb.result_type(*pair)
     else:
-        assert mnb.result_type(*pair) == getattr(mnb, want)
+        assert mnb.result_type(*pair) == getattr(mnb, expected)
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -73,20 +73,20 @@ def test_result_type_takes_arrays_dtypes_and_numbers() -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_finfo_has_each_float_dtypes_limits(dtype: str) -> None:
-    info, want = mnb.finfo(getattr(mnb, dtype)), ml_dtypes.finfo(getattr(mnb, dtype))
+    info, expected = mnb.finfo(getattr(mnb, dtype)), ml_dtypes.finfo(getattr(mnb, dtype))
     for name in ("eps", "max", "min", "smallest_normal"):
         value = getattr(info, name)
         assert type(value) is float
-        assert value == float(getattr(want, name))
-    assert info.bits == want.bits
+        assert value == float(getattr(expected, name))
+    assert info.bits == expected.bits
     assert info.dtype == getattr(mnb, dtype)
     assert mnb.finfo(mnb.ones(1, dtype=dtype)) == info
 
 
 @pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED])
 def test_iinfo_has_each_integer_dtypes_limits(dtype: str) -> None:
-    info, want = mnb.iinfo(dtype), np.iinfo(dtype)
-    assert (info.bits, info.min, info.max, info.dtype) == (want.bits, want.min, want.max, np.dtype(dtype))
+    info, expected = mnb.iinfo(dtype), np.iinfo(dtype)
+    assert (info.bits, info.min, info.max, info.dtype) == (expected.bits, expected.min, expected.max, np.dtype(dtype))
     assert type(info.max) is int
 
 

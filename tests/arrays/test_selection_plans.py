@@ -27,10 +27,10 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
 
 def check(x: Any, k: int, axis: int = -1, layout: str = "plain", **options: Any) -> None:
     values, indices = mnb.topk(laid(x, layout), k, axis=axis, **options)
-    wanted, places = REFERENCE(x, k, axis, **options)
+    expected, places = REFERENCE(x, k, axis, **options)
     assert indices.dtype == np.int64
     assert np.array_equal(indices.read(), places)
-    assert np.array_equal(values.read(), wanted, equal_nan="float" in x.dtype.name)
+    assert np.array_equal(values.read(), expected, equal_nan="float" in x.dtype.name)
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def test_selection_of_views_along_any_axis_matches_numpy(gpu: Any, rng: np.rando
         check(x, 7, 1, layout)
     whole = mnb.asarray(x.reshape(-1))
     values, indices = mnb.topk(whole[5:], 9)
-    wanted, places = REFERENCE(x.reshape(-1)[5:], 9)
+    expected, places = REFERENCE(x.reshape(-1)[5:], 9)
     assert np.array_equal(indices.read(), places)
-    assert np.array_equal(values.read(), wanted, equal_nan=True)
+    assert np.array_equal(values.read(), expected, equal_nan=True)
 
 
 def test_rows_that_are_better_sorted_are_not_selected(

@@ -62,8 +62,8 @@ SHOWN = [
 def alone() -> str:
     """Return the stepper of the tree reduction as HTML."""
     kernel = mnb.compile(SHOWN[TREE_CELL].partition("\n")[2])["sequential"]
-    seen = mnb.trace(kernel, X, np.zeros(1, np.uint32), grid=256, threadgroup=256)
-    return str(seen._repr_html_())
+    stepper = mnb.trace(kernel, X, np.zeros(1, np.uint32), grid=256, threadgroup=256)
+    return str(stepper._repr_html_())
 
 
 class Stepper:

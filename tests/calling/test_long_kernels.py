@@ -50,10 +50,10 @@ KERNELS = {
 
 def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
     rows = kernel.inputs(rng)
-    want = kernel.outputs(rows)
-    got = np.zeros_like(want)
+    expected = kernel.outputs(rows)
+    got = np.zeros_like(expected)
     mnb.compile(text, engine="cpu").k(rows, got, grid=len(rows))
-    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(got, expected)
 
 
 # The others take up to a minute each; the tests of their text, below, cover their handling.

@@ -98,8 +98,8 @@ def test_uniform_bounds_of_a_range_are_exact(
     run(f"y[i] = {text};", y, math, group, x, params=f", device const {name}* x")
     last = THREADS // group * group  # from here on a threadgroup has fewer threads
     at = x[np.where(np.arange(THREADS) < last, group, THREADS - last) & 63]
-    want = np.minimum(x[1], np.maximum(at, ~x[1])) if other == "max" else np.maximum(x[1], np.minimum(at, ~x[1]))
-    np.testing.assert_array_equal(y, want)
+    expected = np.minimum(x[1], np.maximum(at, ~x[1])) if other == "max" else np.maximum(x[1], np.minimum(at, ~x[1]))
+    np.testing.assert_array_equal(y, expected)
 
 
 # Sums of 64-bit counters: their closed form has 65 bits. -----------------------------------------------------
@@ -204,8 +204,8 @@ def test_a_loop_that_ends_on_one_of_two_conditions(group: int, math: mnb.program
     run(body, y, math, group, follow, x, params=", device const uint* a, device const float* x")
     last = THREADS // group * group
     sizes = np.where(np.arange(THREADS) < last, group, THREADS - last)
-    want = [_followed(follow, x[i & 63], int(sizes[i])) for i in range(THREADS)]
-    np.testing.assert_array_equal(y, want)
+    expected = [_followed(follow, x[i & 63], int(sizes[i])) for i in range(THREADS)]
+    np.testing.assert_array_equal(y, expected)
 
 
 def _followed(follow: np.ndarray, x: float, size: int) -> int:

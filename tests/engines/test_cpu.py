@@ -61,15 +61,15 @@ def test_threads_of_a_loop_have_arrays_of_their_own() -> None:
             o[i] = own[x[i] & 7];
         }""")
     x = np.random.default_rng(3).integers(0, 100, 1000, np.int32)
-    want = []
+    expected = []
     for value in x.tolist():
         own = [value * k for k in range(8)]
         for k in range(8):
             own[(k * 3 + value) & 7] += k
-        want.append(own[value & 7])
+        expected.append(own[value & 7])
     out = np.zeros_like(x)
     program.f(x, out)
-    assert out.tolist() == want
+    assert out.tolist() == expected
 
 
 def test_a_loop_sees_its_own_threads_writes_in_order() -> None:
@@ -152,7 +152,7 @@ DIVERGENT = {
 @pytest.mark.parametrize("name", DIVERGENT)
 @pytest.mark.parametrize("math", ["fast", "precise"])
 def test_only_active_lanes_take_part(name: str, math: str) -> None:
-    body, want = DIVERGENT[name]
+    body, expected = DIVERGENT[name]
     program = mnb.compile(f"""{HEAD}
         uint one() {{ return simd_sum(1u); }}
         uint one_if(bool x) {{ if (x) return one(); return 0; }}
@@ -164,7 +164,7 @@ def test_only_active_lanes_take_part(name: str, math: str) -> None:
         }}""", engine="cpu", math=math)  # fmt: skip
     out = np.zeros(32, np.uint32)
     program.f(out, grid=32, threadgroup=32)
-    assert out.tolist() == [want(lane) for lane in range(32)]
+    assert out.tolist() == [expected(lane) for lane in range(32)]
 
 
 def test_iteration_ends_are_marked_in_divergent_loops() -> None:
@@ -176,8 +176,8 @@ def test_iteration_ends_are_marked_in_divergent_loops() -> None:
         "do { f(1); } while (a);": "do { f(1); } while ($iteration_end(), (a));",
     }
     function = "float f(int i) { return i ? simd_sum(i) : 0; }"
-    for loop, wanted in marked.items():
-        assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {wanted} }}"
+    for loop, expected in marked.items():
+        assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {expected} }}"
     for loop in ("for (int i = 0; i < n; ++i) s += simd_sum(x);", "for (int i = 0; i < n; ++i) if (a) h(i);"):
         assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {loop} }}"
 
@@ -194,8 +194,8 @@ def test_barrier_waits_only_for_threads_that_have_not_returned() -> None:
         }""")
     out = np.zeros(200, np.uint32)
     program.f(out, grid=200, threadgroup=100)
-    want = np.where(np.arange(100) < 70, 99 - np.arange(100), 0)
-    assert np.array_equal(out, np.tile(want, 2))
+    expected = np.where(np.arange(100) < 70, 99 - np.arange(100), 0)
+    assert np.array_equal(out, np.tile(expected, 2))
 
 
 def test_threadgroup_variables_lie_apart_and_aligned() -> None:
@@ -228,8 +228,8 @@ def test_dispatches_with_fibers_from_many_python_threads_are_right() -> None:
     x = np.arange(1 << 14, dtype=np.uint32)
     outs = [np.zeros_like(x) for _ in range(4)]
     run_together([functools.partial(program.f, x, o, threadgroup=256) for o in outs])
-    want = x.reshape(-1, 256)[:, ::-1].ravel() + 32
-    assert all(np.array_equal(o, want) for o in outs)
+    expected = x.reshape(-1, 256)[:, ::-1].ravel() + 32
+    assert all(np.array_equal(o, expected) for o in outs)
 
 
 def test_dispatches_of_all_lengths_from_many_python_threads_are_right() -> None:
@@ -248,10 +248,10 @@ def test_dispatches_of_all_lengths_from_many_python_threads_are_right() -> None:
             size, length = dice.choice([256, 4096, 1 << 14, 1 << 16]), dice.choice([0, 3, 40])
             sums = np.zeros(size, np.uint32)
             program.f(sums, length, threadgroup=256)
-            want = np.arange(size, dtype=np.uint32)
+            expected = np.arange(size, dtype=np.uint32)
             for _ in range(length):
-                want = want * np.uint32(1664525) + np.uint32(1013904223)
-            if not np.array_equal(sums, want):
+                expected = expected * np.uint32(1664525) + np.uint32(1013904223)
+            if not np.array_equal(sums, expected):
                 wrong.append((seed, size, length))
             if dice.random() < 0.05:
                 time.sleep(0.0005)  # longer than workers spin
@@ -354,5 +354,6 @@ def test_a_double_is_rounded_to_half(function: str, monkeypatch: pytest.MonkeyPa
     compiled(f"""kernel void k(device const half* x, device half* y, uint i [[thread_position_in_grid]]) {{
         y[i] = half({function}(float(x[i])));
     }}""").k(x, y)
-    want = np.cos(np.pi * x.astype(np.float64)) if function == "cospi" else getattr(np, function)(x.astype(np.float64))
-    np.testing.assert_allclose(y, want, rtol=2**-10, atol=2**-10)
+    wide = x.astype(np.float64)
+    expected = np.cos(np.pi * wide) if function == "cospi" else getattr(np, function)(wide)
+    np.testing.assert_allclose(y, expected, rtol=2**-10, atol=2**-10)

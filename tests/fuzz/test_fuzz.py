@@ -12,7 +12,7 @@ from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
 from fuzz.programs import ARMS, PLANAR, STEPPED, SYNCHRONIZING, generate
-from fuzz.run import BATCH, judged
+from fuzz.run import BATCH, outcomes_of
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
 from metalnb.engine.robust.proofs.condition_ranges import ConditionRanges
@@ -34,7 +34,7 @@ SEEDS = (
 def test_a_random_kernel_of_each_kind_computes_as_on_the_host(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each instruction set gets a different kernel."""
     monkeypatch.setenv("METALNB_MARCH", MARCHES[place])
-    assert [o for o in judged(SEEDS[place], "cpu") if o[1] != "same"] == []
+    assert [o for o in outcomes_of(SEEDS[place], "cpu") if o[1] != "same"] == []
 
 
 @on_x86
@@ -43,7 +43,7 @@ def test_a_random_kernel_of_each_kind_computes_as_on_the_host(place: int, monkey
 @pytest.mark.parametrize("first", [ARMS, STEPPED, PLANAR])
 def test_more_random_kernels_of_each_kind_compute_as_on_the_host(first: int) -> None:
     """Arms that call the same function; reductions by known steps; two dimensions, quads, matrices."""
-    assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
+    assert [o for o in outcomes_of(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
 # 120 programs on each instruction set, each compiled in 1.5 s on one core. Campaigns use run.py.
@@ -60,7 +60,7 @@ def test_random_kernels_in_vector_registers_compute_as_on_the_host(
 ) -> None:
     """If one fails, reduce it by ``python tests/fuzz/run.py --shrink SEED``."""
     monkeypatch.setenv("METALNB_MARCH", march)
-    assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
+    assert [o for o in outcomes_of(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
 # Each was once wrong in vector registers; tests/vectorizer/test_wrong_once.py tests the causes.
@@ -71,7 +71,7 @@ WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40
 @pytest.mark.long  # test_wrong_once tests what each showed
 @pytest.mark.timeout(1200)
 def test_seeds_that_once_failed_compute_as_on_the_host() -> None:
-    assert [o for o in judged(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []
+    assert [o for o in outcomes_of(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []
 
 
 @on_x86

@@ -36,8 +36,8 @@ def test_indices_of_grids_match_numpy() -> None:
 
 def test_numbers_spaced_by_powers() -> None:
     for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}, {"base": 2.0, "num": 11}, {"num": 1}, {"num": 0}):
-        got, want = mnb.logspace(-3, 5, **options).read(), np.logspace(-3, 5, **options)
-        assert np.allclose(got, want, rtol=60 * 2**-24, atol=0)
+        got, expected = mnb.logspace(-3, 5, **options).read(), np.logspace(-3, 5, **options)
+        assert np.allclose(got, expected, rtol=60 * 2**-24, atol=0)
     for ends in ((1, 1e6), (-2, -300), (1e3, 1e-3)):
         for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}):
             got = mnb.geomspace(*ends, **options).read()

@@ -32,10 +32,10 @@ def test_special_numbers_are_converted_as_ieee_754_says() -> None:
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-8, 65520, 70000, 1.0009766, 3.3895e38], np.float32)
     with np.errstate(over="ignore"):
         for to in ("float16", "bfloat16"):
-            want = special.astype(getattr(mnb, to)).astype(np.float32)
+            expected = special.astype(getattr(mnb, to)).astype(np.float32)
             got = mnb.array(special).astype(to).astype("float32").read()
-            assert np.array_equal(got, want, equal_nan=True), to
-            assert np.array_equal(np.signbit(got[1:]), np.signbit(want[1:]))
+            assert np.array_equal(got, expected, equal_nan=True), to
+            assert np.array_equal(np.signbit(got[1:]), np.signbit(expected[1:]))
     assert mnb.array(special[:4]).astype("bool").tolist() == [True, True, True, False]
     assert mnb.array(np.array([-1.9, 1.9], np.float32)).astype("int32").tolist() == [-1, 1]
 
@@ -77,12 +77,12 @@ def test_a_reshape_is_a_view_exactly_when_numpys_is(data: Any, shape: tuple[int,
     to = (int(np.prod(factors[:cut], dtype=int)), *factors[cut:], 1)
     strides = reshape_strides(host.shape, host.strides, to, host.itemsize)
     try:
-        want = np.reshape(host, to, copy=False)
+        expected = np.reshape(host, to, copy=False)
     except ValueError:
         assert strides is None
     else:
         assert strides is not None
-        assert host.size == 0 or all(s == w for s, w, n in zip(strides, want.strides, to, strict=True) if n > 1)
+        assert host.size == 0 or all(s == w for s, w, n in zip(strides, expected.strides, to, strict=True) if n > 1)
 
 
 @given(st.data(), hnp.array_shapes(max_dims=4, max_side=5))
@@ -238,7 +238,7 @@ def test_unsupported_numpy_keyword_is_named(call: Any, word: str) -> None:
 ])  # fmt: skip
 def test_numpy_keyword_arguments_are_accepted(call: Any) -> None:
     host = np.arange(6).reshape(2, 3) % 4
-    got, want = call(mnb.array(host)), call(host)
+    got, expected = call(mnb.array(host)), call(host)
     assert isinstance(got, mnb.Array)
-    assert np.allclose(got.read(), want)
-    assert got.shape == want.shape
+    assert np.allclose(got.read(), expected)
+    assert got.shape == expected.shape

@@ -25,11 +25,11 @@ def soft(x: Host, axis: int) -> Host:
 def test_softmax_of_any_row(shape: tuple[int, ...], axis: int, rng: np.random.Generator) -> None:
     host = (3 * rng.standard_normal(shape)).astype(np.float32)
     x = mnb.asarray(host)
-    want = soft(host, axis)
+    expected = soft(host, axis)
     got = mnb.softmax(x, axis=axis).numpy()
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
     np.testing.assert_allclose(got.sum(axis, dtype=np.float64), 1, rtol=1e-5)
-    np.testing.assert_allclose(mnb.log_softmax(x, axis=axis).numpy(), np.log(want), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(mnb.log_softmax(x, axis=axis).numpy(), np.log(expected), rtol=1e-5, atol=1e-5)
 
 
 def test_softmax_of_views_matches_numpy(rng: np.random.Generator) -> None:

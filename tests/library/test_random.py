@@ -74,17 +74,17 @@ def test_host_and_kernel_generate_the_same_blocks() -> None:
 @pytest.mark.parametrize("used", [0, 2**32 - 40])
 def test_words_are_those_of_the_definition(n: int, used: int, generator: Generator) -> None:
     generator.used = used
-    want = words(generator, n)
-    assert np.array_equal(generator.randint(0, 2**32, n, "uint32").read(), want)
+    expected = words(generator, n)
+    assert np.array_equal(generator.randint(0, 2**32, n, "uint32").read(), expected)
     assert generator.used == used + 32 * -(-n // 128)
 
 
 def test_floats_are_made_of_the_words(generator: Generator) -> None:
     for dtype, bits in (("float32", 24), ("float16", 11), ("bfloat16", 8)):
-        want = (words(generator, 5000) >> (32 - bits)).astype(np.float64) / 2**bits
+        expected = (words(generator, 5000) >> (32 - bits)).astype(np.float64) / 2**bits
         got = generator.random(5000, dtype)
         assert got.dtype.name == dtype
-        assert np.array_equal(got.read().astype(np.float64), want)
+        assert np.array_equal(got.read().astype(np.float64), expected)
 
 
 def test_a_seed_gives_the_same_numbers_and_goes_on() -> None:
@@ -183,9 +183,9 @@ def test_normal_numbers_are_within_a_few_ulp_of_box_and_muller(generator: Genera
     u = ((w[:, ::2] | 1) >> drop << drop) / 2.0**32
     turn = (w[:, 1::2] >> 6 << 6) / 2.0**32 + 1.0 / 2**3 - 2.0 / 8
     r, angle = np.sqrt(-2 * np.log(u)), 2 * np.pi * (turn + 1 / 8) - np.pi / 4
-    want = np.stack([r * np.cos(angle), r * np.sin(angle)], 2).reshape(-1, 4, 32)
+    expected = np.stack([r * np.cos(angle), r * np.sin(angle)], 2).reshape(-1, 4, 32)
     got = generator.randn(N).read().reshape(-1, 4, 32)
-    off = np.abs(got - want) / np.maximum(np.spacing(np.abs(want).astype(np.float32)), 2.0**-26)
+    off = np.abs(got - expected) / np.maximum(np.spacing(np.abs(expected).astype(np.float32)), 2.0**-26)
     assert off.max() < 6
 
 
@@ -196,9 +196,9 @@ def integers(generator: Generator) -> Iterator[tuple[int, np.ndarray]]:
 
 def test_integers_are_equally_likely(generator: Generator) -> None:
     for count, x in integers(generator):
-        found = np.bincount(x.astype(np.int64), minlength=count)
-        assert len(found) == count
-        assert abs(chi_square(found)) < 4
+        counts = np.bincount(x.astype(np.int64), minlength=count)
+        assert len(counts) == count
+        assert abs(chi_square(counts)) < 4
 
 
 @pytest.mark.parametrize(("dtype", "word"), [("uint32", 32), ("uint64", 64)])
@@ -243,10 +243,10 @@ def test_permutation_and_shuffle_keep_the_rows(generator: Generator) -> None:
 
 def test_choice_follows_its_weights_and_can_leave_repetitions_out(generator: Generator) -> None:
     weights = np.array([0.1, 0.0, 0.6, 0.3, 0.0])
-    found = np.bincount(generator.choice(5, N, p=weights).read(), minlength=5)
-    assert found[1] == found[4] == 0
+    counts = np.bincount(generator.choice(5, N, p=weights).read(), minlength=5)
+    assert counts[1] == counts[4] == 0
     kept = weights > 0
-    assert abs(chi_square(found[kept], weights[kept] * N)) < 4
+    assert abs(chi_square(counts[kept], weights[kept] * N)) < 4
     plain = np.bincount(generator.choice(5, N).read(), minlength=5)
     assert abs(chi_square(plain)) < 4
     once = generator.choice(mnb.asarray(np.arange(10, 60)), (5, 8), replace=False).read()

@@ -18,12 +18,12 @@ def test_long_scans_match_numpy(shape: tuple[int, ...], dtype: str, rng: np.rand
     host = rng.integers(-3, 4, shape).astype(dtype)  # sums of small integers are exact in any order
     x = mnb.asarray(host)
     for axis in range(host.ndim):
-        want = host.astype(np.float64).cumsum(axis)
-        assert np.array_equal(mnb.cumulative_sum(x, axis=axis).numpy(), want), axis
+        expected = host.astype(np.float64).cumsum(axis)
+        assert np.array_equal(mnb.cumulative_sum(x, axis=axis).numpy(), expected), axis
         longer = mnb.cumulative_sum(x, axis=axis, include_initial=True).numpy()
         first, others = np.split(longer, [1], axis=axis)
         assert not first.any()
-        assert np.array_equal(others, want), axis
+        assert np.array_equal(others, expected), axis
 
 
 @pytest.mark.parametrize("view", [

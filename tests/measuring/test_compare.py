@@ -301,10 +301,10 @@ def test_comparison_is_equal_after_json() -> None:
 
 
 def test_ratio_has_only_significant_digits() -> None:
-    said = repr(comparison([40.4e-3] * 15, [1e-6] * 15))
-    assert "is 40,000 × as fast as" in said
-    assert "(40,000 to 40,000)" in said
-    assert "0.000" not in said
+    text = repr(comparison([40.4e-3] * 15, [1e-6] * 15))
+    assert "is 40,000 × as fast as" in text
+    assert "(40,000 to 40,000)" in text
+    assert "0.000" not in text
 
 
 def test_text_and_card_have_the_same_figures() -> None:
@@ -332,8 +332,8 @@ def test_the_card_of_several_has_a_row_for_each_the_fastest_first() -> None:
     assert "b and c: no difference beyond noise; slower: d, a" in repr(found)
     assert "all intervals hold together with 95 %" in repr(found)
     assert several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15).winner == "b"
-    said = repr(several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15))
-    assert "b is the fastest: 2.00 × as fast as c (2.00 to 2.00)" in said
+    text = repr(several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15))
+    assert "b is the fastest: 2.00 × as fast as c (2.00 to 2.00)" in text
 
 
 def test_times_far_apart_have_a_logarithmic_axis() -> None:

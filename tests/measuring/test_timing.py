@@ -107,8 +107,8 @@ def test_a_kernel_is_measured(program: mnb.Program) -> None:
     assert timing.cold > 0
     assert timing.bytes == 12 * x.size
     assert timing.flops == 2 * x.size
-    found = mnb.limits()
-    assert (timing.limit, timing.ceiling, timing.peak) == (found.update, "update", found.flops)
+    limits = mnb.limits()
+    assert (timing.limit, timing.ceiling, timing.peak) == (limits.update, "update", limits.flops)
 
 
 def test_a_hundred_times_the_work_takes_longer(program: mnb.Program) -> None:
@@ -448,8 +448,8 @@ def test_bottleneck_depends_on_the_gpu() -> None:
 @pytest.mark.parametrize("module", ["sampling", "compare"])
 def test_slow_measurements_report_progress(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     mnb.limits()  # measured now, if at all: that has a line of its own
-    said: list[str] = []
-    monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: said.append)
+    messages: list[str] = []
+    monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: messages.append)
     monkeypatch.setattr(f"metalnb.timing.{module}.PATIENCE", 0.0)
 
     def slow() -> None:
@@ -459,8 +459,8 @@ def test_slow_measurements_report_progress(monkeypatch: pytest.MonkeyPatch, modu
         mnb.measure(slow, cold=False)
     else:
         mnb.compare(slow, slow)
-    parts = [int(text.split()[-2]) for text in said[:-1]]
-    assert said[0].startswith("measuring" if module == "sampling" else "comparing")
+    parts = [int(text.split()[-2]) for text in messages[:-1]]
+    assert messages[0].startswith("measuring" if module == "sampling" else "comparing")
     assert parts == sorted(parts)
     assert (parts[0], len(parts) > 4) == (0, True)
-    assert said[-1] == "", "the line is gone"
+    assert messages[-1] == "", "the line is gone"

@@ -15,6 +15,7 @@ from metal_double.pipelines import MTLBinaryArchive
 
 import metalnb as mnb
 from metalnb.engine import metal as metal_package
+from metalnb.engine.metal import libraries
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.msl.rewrite.scan import scan
@@ -51,6 +52,27 @@ def test_kernels_of_a_cell_share_a_library(calls: Calls) -> None:
     program.one(x)
     program.two(x)
     assert (len(seen), x[0]) == (1, 2)
+
+
+def test_libraries_are_bounded_and_an_evicted_one_is_compiled_again(
+    engine: MetalEngine, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libraries, "_MAX_LIBRARIES", 2)
+    monkeypatch.setattr(engine._libraries, "_libraries", {})
+    compiled = calls.of(MTLDevice, "newLibraryWithSource_options_error_")
+    kernels = [metal(f"kernel void f(device float* x) {{ x[0] = {n}; }}").f for n in range(4)]
+
+    def result(n: int) -> float:
+        x = np.zeros(1, np.float32)
+        engine.launch(engine.compile(kernels[n].unit), [x], (1, 1, 1), (1, 1, 1)).wait()
+        assert len(engine._libraries._libraries) <= 2
+        return float(x[0])
+
+    assert [result(n) for n in range(4)] == [0, 1, 2, 3]
+    assert [result(n) for n in (3, 2)] == [3, 2]
+    assert len(compiled) == 4
+    assert [result(n) for n in (0, 1)] == [0, 1]
+    assert len(compiled) == 6
 
 
 @pytest.mark.parametrize(("math", "mode", "functions"), [("fast", 1, 0), ("precise", 0, 1)])

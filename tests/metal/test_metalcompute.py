@@ -111,10 +111,10 @@ def test_a_buffer_is_shared_memory(dev: object) -> None:
 )  # fmt: skip
 def test_a_buffer_may_be_made_as_a_copy_of_another(dev: object, data: object) -> None:
     buffer = dev.buffer(data)
-    wanted = memoryview(data).tobytes()
-    assert bytes(buffer) == wanted
+    expected = memoryview(data).tobytes()
+    assert bytes(buffer) == expected
     memoryview(buffer)[0] ^= 255
-    assert memoryview(data).tobytes() == wanted
+    assert memoryview(data).tobytes() == expected
 
 
 @pytest.mark.parametrize(("data", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
@@ -157,8 +157,8 @@ def test_a_million_sines_are_right(dev: object) -> None:
     memoryview(data).cast("f")[:] = array("f", range(count))
     out = dev.buffer(count * 4)
     dev.kernel(SIN).function("test")(count, data, out)
-    wanted = np.sin(np.arange(count, dtype=np.float32).astype(np.float64)) + 10
-    assert np.abs(np.frombuffer(out, np.float32) - wanted).max() < 1e-3
+    expected = np.sin(np.arange(count, dtype=np.float32).astype(np.float64)) + 10
+    assert np.abs(np.frombuffer(out, np.float32) - expected).max() < 1e-3
 
 
 def test_a_plain_buffer_is_copied_in_and_never_out(dev: object) -> None:
@@ -457,10 +457,10 @@ def test_mandelbrot_set_matches_numpys(dev: object) -> None:
         inside = z.real**2 + z.imag**2 <= 4
         z[inside] = z[inside] ** 2 + c[inside]
         n += inside
-    wanted = np.stack([n * 5, n * 9, 255 - n * 3, n * 0 + 255], -1).astype(np.uint8)
-    wanted[n == limit] = (0, 0, 0, 255)
+    expected = np.stack([n * 5, n * 9, 255 - n * 3, n * 0 + 255], -1).astype(np.uint8)
+    expected[n == limit] = (0, 0, 0, 255)
     got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
-    same = (got == wanted).all(-1)
+    same = (got == expected).all(-1)
     assert 0.05 < (n == limit).mean() < 0.5
     assert same.mean() > 0.99  # at the boundary, rounding decides when a point escapes
 
@@ -511,10 +511,10 @@ def test_ray_marched_spheres_match_numpys(dev: object) -> None:
     scene = array("f", [width, height, radius, *eye])
     dev.kernel(SPHERES).function("spheres")(width * height, scene, pixels)
     got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
-    wanted = spheres(width, height, radius, eye)
+    expected = spheres(width, height, radius, eye)
     assert (got[..., 3] == 255).all()
     assert got[..., :3].std() > 10  # the picture is not empty
-    near = np.abs(got[..., :3] - wanted).max(-1) <= 1.5
+    near = np.abs(got[..., :3] - expected).max(-1) <= 1.5
     assert near.mean() > 0.97  # a ray that grazes a sphere may or may not hit it
 
 

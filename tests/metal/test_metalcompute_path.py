@@ -90,9 +90,9 @@ def test_every_input_is_metals_own(barrier: bool) -> None:
     grid, threadgroup = (19, 7, 3), (8, 5, 2)
     out = np.zeros(grid[::-1], program.dtype("Place"))
     program.place(out, grid=grid, threadgroup=threadgroup)
-    wanted = expected_places(out.dtype, grid, threadgroup)
+    expected = expected_places(out.dtype, grid, threadgroup)
     for name in out.dtype.names:
-        np.testing.assert_array_equal(out[name], wanted[name], name)
+        np.testing.assert_array_equal(out[name], expected[name], name)
 
 
 def test_inputs_are_the_kernels_own_variables() -> None:
@@ -148,9 +148,9 @@ def test_an_array_may_be_input_and_output_and_passed_twice() -> None:
         y[i] = x[i] + 2; }"""
     add = compile_cell(source).f
     x = np.arange(1000, dtype=np.uint8)
-    wanted = x + np.uint8(2)
+    expected = x + np.uint8(2)
     add(x, x)
-    np.testing.assert_array_equal(x, wanted)
+    np.testing.assert_array_equal(x, expected)
 
 
 def test_arguments_that_overlap_in_part_are_refused() -> None:
@@ -315,10 +315,10 @@ kernel void f(device const float* x, device float* y [[buffer(1)]],
 kernel void g(device float* y, device const float* z [[function_constant(twice)]]) { y[0] = twice ? z[0] : 1; }
 """
     x = np.arange(40, dtype=np.float32)
-    given = {"N": -3, "scale": 0.25, "twice": False}
-    np.testing.assert_array_equal(compile_cell(source, constants=given).f(x), x * 0.25 - 8)
-    given |= {"twice": True, "extra": 100}
-    np.testing.assert_array_equal(compile_cell(source, constants=given).f(x, z=x), x * 0.25 + 97 + x)
+    arguments = {"N": -3, "scale": 0.25, "twice": False}
+    np.testing.assert_array_equal(compile_cell(source, constants=arguments).f(x), x * 0.25 - 8)
+    arguments |= {"twice": True, "extra": 100}
+    np.testing.assert_array_equal(compile_cell(source, constants=arguments).f(x, z=x), x * 0.25 + 97 + x)
 
 
 STYLES = """

@@ -308,7 +308,7 @@ template [[host_name("k")]] kernel decltype(g<B, deq>) g<B, deq>;
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in STYLES.items()])
-def test_kernel_instantiated_in_any_style_runs(text: str) -> None:
+def test_instantiations(text: str) -> None:
     np.testing.assert_array_equal(outcome(SCALE + text, 4), [0, 3, 6, 9])
 
 

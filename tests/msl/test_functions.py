@@ -202,7 +202,7 @@ def integer_source(rows: list[Integer], kind: str, width: int) -> str:
 @pytest.mark.long(every=3)  # 3 does not divide the number of widths, so each remains
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", INTEGER_TYPES)
-def test_integer_functions_are_exact(kind: str, width: int) -> None:
+def test_integers_are_exact(kind: str, width: int) -> None:
     rows = [row for row in INTEGERS if kind in row.types]
     given = integer_inputs(kind)
     count = given.shape[1]

@@ -9,7 +9,7 @@ import metalnb as mnb
 
 
 @pytest.mark.parametrize(("text", "expected"), [pytest.param(*row[1:], id=row[0]) for row in ROWS])
-def test_language_features_compute_the_expected_numbers(text: str, expected: list[float]) -> None:
+def test_language(text: str, expected: list[float]) -> None:
     y = np.full(len(expected), -1, np.float32)
     mnb.compile(program(text)).k(y, grid=1)
     np.testing.assert_array_equal(y, np.array(expected, np.float32))

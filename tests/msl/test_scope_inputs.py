@@ -168,13 +168,13 @@ uint unused [[thread_index_in_threadgroup]];
 uint row() {{ return place.y; }}
 kernel void k(device uint* y) {{ y[place.x + 4 * row()] = lane; }}
 kernel void l(device uint* y, uint i [[thread_position_in_grid]]) {{ y[i] = i; }}"""
-    made = mnb.compile(source, engine="cpu")
-    inputs = [(i.name, i.type, i.scoped) for i in made.k.signature.inputs]
+    program = mnb.compile(source, engine="cpu")
+    inputs = [(i.name, i.type, i.scoped) for i in program.k.signature.inputs]
     assert inputs == [("place", "uint2", True), ("lane", "uint", True)]
-    assert [i.name for i in made.l.signature.inputs] == ["i"]
-    assert "place : uint2 [[thread_position_in_grid]]" in made.k.__doc__
+    assert [i.name for i in program.l.signature.inputs] == ["i"]
+    assert "place : uint2 [[thread_position_in_grid]]" in program.k.__doc__
     y = np.zeros((2, 4), np.uint32)
-    made.k(y, grid=(4, 2), threadgroup=(4, 2))
+    program.k(y, grid=(4, 2), threadgroup=(4, 2))
     assert y.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 

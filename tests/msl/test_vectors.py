@@ -188,11 +188,11 @@ def test_operators_on_random_vectors_match_numpy(name: str) -> None:
     out = np.zeros((n * len(ops), 4), dtype)
     program.f(a, b, out, grid=(n,))
     for k, op in enumerate(ops):
-        found, wanted = out.reshape(n, len(ops), 4)[:, k], _expected(op, a, b)
+        found, expected = out.reshape(n, len(ops), 4)[:, k], _expected(op, a, b)
         if dtype.kind == "f":
-            np.testing.assert_array_max_ulp(found, wanted, 2 if op == "/" else 0)
+            np.testing.assert_array_max_ulp(found, expected, 2 if op == "/" else 0)
         else:
-            np.testing.assert_array_equal(found, wanted, err_msg=f"{name}4 {op}")
+            np.testing.assert_array_equal(found, expected, err_msg=f"{name}4 {op}")
 
 
 @pytest.mark.parametrize(("space", "index"), _READS.params)

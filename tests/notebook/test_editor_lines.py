@@ -61,8 +61,8 @@ def test_errors_and_warnings_have_the_editors_line(run: Cell, capsys: pytest.Cap
     assert [d.line for d in error.diagnostics] == [at["wrong"]]
     capsys.readouterr()
     _, at = run("if (i < 3) threadgroup_barrier(mem_flags::mem_device); // wrong")
-    shown = capsys.readouterr()
-    assert f"cell:{at['wrong']}:" in shown.out + shown.err
+    output = capsys.readouterr()
+    assert f"cell:{at['wrong']}:" in output.out + output.err
 
 
 def test_error_of_the_whole_cell_is_at_its_first_line_of_code(shell: InteractiveShell) -> None:
@@ -94,9 +94,9 @@ def test_faults_have_the_editors_line(run: Cell) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the validated build runs under Linux")
 def test_validation_findings_have_the_editors_line(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     kernel, at = run()
-    seen = mnb.validate(kernel, x, o, 1, 0)
-    assert [f.line for f in seen.findings if f.kind == "beyond"] == [at["access"]]
-    assert f"line {at['access']}: " in repr(seen)
+    report = mnb.validate(kernel, x, o, 1, 0)
+    assert [f.line for f in report.findings if f.kind == "beyond"] == [at["access"]]
+    assert f"line {at['access']}: " in repr(report)
     endless = mnb.validate(kernel, x, o, 0, -1, seconds=0.2)
     assert {f.line for f in endless.findings if f.kind == "endless"} == {at["endless"]}
     differs = mnb.validate(kernel, x, o, 0, 0, expected=lambda x: x + 1)

@@ -223,8 +223,8 @@ def test_the_program_has_a_name(shell: InteractiveShell, run: Run) -> None:
 
 
 def test_a_header_cell_serves_later_cells(shell: InteractiveShell, run: Run) -> None:
-    shown = run(f"%%metal --header cube.h\n{HEADER}").result
-    assert repr(shown) == 'header "cube.h", 1 line: #include "cube.h" in a later cell'
+    result = run(f"%%metal --header cube.h\n{HEADER}").result
+    assert repr(result) == 'header "cube.h", 1 line: #include "cube.h" in a later cell'
     run(f"%%metal\n{CUBES}")
     x = np.array([1, 2, 3], np.float32)
     shell.user_ns["cubes"](x)
@@ -384,11 +384,11 @@ def test_line_help_shows_every_command(shell: InteractiveShell) -> None:
 
 @pytest.mark.parametrize("line", ["%metal", "%metal engines", f"%metal use {ENGINE}", "%metal use default"])
 def test_engines_are_a_table(shell: InteractiveShell, run: Run, line: str) -> None:
-    found = run(line).result
-    assert found == mnb.engines()
-    assert found[ENGINE].available
-    assert re.search(rf"^{ENGINE} +in use", repr(found), re.MULTILINE)
-    assert "<table>" in shell.display_formatter.format(found)[0]["text/html"]
+    result = run(line).result
+    assert result == mnb.engines()
+    assert result[ENGINE].available
+    assert re.search(rf"^{ENGINE} +in use", repr(result), re.MULTILINE)
+    assert "<table>" in shell.display_formatter.format(result)[0]["text/html"]
 
 
 def test_use_chooses_the_engine_and_an_unknown_one_changes_nothing(shell: InteractiveShell, run: Run) -> None:
@@ -400,9 +400,9 @@ def test_use_chooses_the_engine_and_an_unknown_one_changes_nothing(shell: Intera
 def test_kernels_are_listed_with_parameters_engine_and_summary(shell: InteractiveShell, run: Run) -> None:
     assert repr(run("%metal kernels").result) == "no kernels yet: a %%metal cell binds them"
     run(f"%%metal --quiet\n/// Doubles.\n{TWICE}")
-    found = run("%metal kernels").result
-    assert dict(found) == {"twice": shell.user_ns["twice"]}
-    assert re.search(rf"^twice +x +{ENGINE} +Doubles\.$", repr(found), re.MULTILINE)
+    result = run("%metal kernels").result
+    assert dict(result) == {"twice": shell.user_ns["twice"]}
+    assert re.search(rf"^twice +x +{ENGINE} +Doubles\.$", repr(result), re.MULTILINE)
 
 
 def test_source_is_the_authors_and_lowered_is_what_the_compiler_is_given(
@@ -444,13 +444,13 @@ def test_the_cache_is_shown_and_cleared_and_nothing_else_is_touched(
     keep.write_text("precious")
     run(f"%%metal --quiet\n{TWICE.replace('twice', 'cached')}")
     run("import numpy as np; cached(np.ones(1, np.float32))")
-    found = run("%metal cache").result
-    assert found["cpu-lanes"].entries == 1
-    assert found["cpu-library"].nbytes > 0
-    assert f"{tmp_path}: {nbytes(sum(u.nbytes for u in found.values()))} of at most 1.0 GB" in repr(found)
+    result = run("%metal cache").result
+    assert result["cpu-lanes"].entries == 1
+    assert result["cpu-library"].nbytes > 0
+    assert f"{tmp_path}: {nbytes(sum(u.nbytes for u in result.values()))} of at most 1.0 GB" in repr(result)
     monkeypatch.setenv("METALNB_CACHE_SIZE", "0")
     assert re.search(rf"{tmp_path}: [\d.]+ [kM]B, no limit", repr(run("%metal cache").result))
-    assert run("%metal cache clear").result == found
+    assert run("%metal cache clear").result == result
     assert run("%metal cache").result == {}
     assert keep.read_text() == "precious"
 

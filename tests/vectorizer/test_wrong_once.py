@@ -61,12 +61,12 @@ WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
 @pytest.mark.parametrize("math", ["fast", "precise"])
 @pytest.mark.parametrize("threads", [64, 7])
 def test_kernels_once_miscompiled_give_right_results(name: str, math: str, threads: int) -> None:
-    body, want = WRONG_ONCE[name]
+    body, expected = WRONG_ONCE[name]
     text = f"{HEAD}kernel void k({ARGUMENTS}) {{ {body} }}"
     out = np.zeros(threads, np.uint32)
-    given = (LONGS, np.full(64, 2, np.float32), np.arange(64, dtype=np.uint8))
-    mnb.compile(text, engine="cpu", math=math).k(out, *given, grid=threads, threadgroup=threads)
-    assert out.tolist() == [want(i) for i in range(threads)]
+    arguments = (LONGS, np.full(64, 2, np.float32), np.arange(64, dtype=np.uint8))
+    mnb.compile(text, engine="cpu", math=math).k(out, *arguments, grid=threads, threadgroup=threads)
+    assert out.tolist() == [expected(i) for i in range(threads)]
 
 
 def test_a_block_without_active_lanes_sets_no_scalar() -> None:

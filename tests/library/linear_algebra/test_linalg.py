@@ -110,11 +110,11 @@ def test_least_squares_match_numpy(made: Any) -> None:
     a, b = made(6, 3), made(6, 2)
     for right in (b, b[:, 0]):
         x, left, rank, values = mnb.linalg.lstsq(mnb.asarray(a), mnb.asarray(right))
-        want = np.linalg.lstsq(a.astype(np.float64), right, None)
-        near(x, want[0], 10)
-        near(left, want[1], 10)
+        expected = np.linalg.lstsq(a.astype(np.float64), right, None)
+        near(x, expected[0], 10)
+        near(left, expected[1], 10)
         assert rank == 3
-        near(values, want[3])
+        near(values, expected[3])
 
 
 def test_lu_factors_multiply_to_the_matrix(made: Any) -> None:
@@ -128,10 +128,10 @@ def test_lu_factors_multiply_to_the_matrix(made: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
 def test_other_dtypes_are_computed_in_float32(dtype: str) -> None:
     x = mnb.asarray([[4.0, 2.0], [2.0, 5.0]]).astype(dtype)
-    found = mnb.linalg.cholesky(x)
-    assert found.dtype == (mnb.float32 if dtype == "int32" else getattr(mnb, dtype))
-    assert found.tolist() == [[2, 0], [1, 2]]
-    assert mnb.linalg.solve(x, x).dtype == found.dtype
+    result = mnb.linalg.cholesky(x)
+    assert result.dtype == (mnb.float32 if dtype == "int32" else getattr(mnb, dtype))
+    assert result.tolist() == [[2, 0], [1, 2]]
+    assert mnb.linalg.solve(x, x).dtype == result.dtype
 
 
 def test_the_standards_names_and_numpys_calls() -> None:

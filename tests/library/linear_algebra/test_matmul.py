@@ -124,11 +124,11 @@ def test_not_a_number_and_infinity(layout: str) -> None:
         a[0, 3], b[5, n - 1], b[3, 1] = np.nan, np.inf, 0
         a[m - 1, 5 if m > 1 else 6] = 0
         with np.errstate(all="ignore"):
-            want = a @ b
+            expected = a @ b
         for one in (layout, "plain"):
             got = mnb.matmul(laid(a, one), laid(b, layout)).read()
-            assert np.array_equal(got, want, equal_nan=True)
-        assert np.isnan(want[0]).all()
+            assert np.array_equal(got, expected, equal_nan=True)
+        assert np.isnan(expected[0]).all()
 
 
 def test_nothing_to_add_gives_zeros() -> None:
@@ -163,12 +163,12 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
     x, y = one.astype(dtype), other.astype(dtype).T
     long, deep = (mnb.asarray(rng.standard_normal(s, np.float32)).astype(dtype) for s in ((40, 9003), (9003, 49)))
     for a, b in ((x, y), (x[1, ::2], y), (mnb.broadcast_to(x[0], (2, 250, 270)), y), (long, deep)):
-        made = mnb.matmul(a, b)
-        want = mnb.matmul(a.astype("float32"), b.astype("float32"))
-        assert made.dtype == getattr(mnb, dtype)
-        wide = np.asarray(want.read(), np.float64)
+        result = mnb.matmul(a, b)
+        expected = mnb.matmul(a.astype("float32"), b.astype("float32"))
+        assert result.dtype == getattr(mnb, dtype)
+        wide = np.asarray(expected.read(), np.float64)
         ulp = 2.0 ** (-11 if dtype == "float16" else -8) * np.maximum(np.abs(wide), 16)
-        assert (np.abs(made.astype("float32").read() - wide) <= 1.01 * ulp).all()
+        assert (np.abs(result.astype("float32").read() - wide) <= 1.01 * ulp).all()
 
 
 def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
@@ -266,15 +266,15 @@ def test_dot_and_inner_match_numpy(one: tuple[int, ...], other: tuple[int, ...],
     x, y = mnb.array(a), mnb.array(b)
     for function, method in ((np.dot, x.dot), (np.inner, None)):
         try:
-            want = function(a, b)
+            expected = function(a, b)
         except ValueError:
             with pytest.raises(ValueError, match="must match"):
                 function(x, y)
             continue
         for got in (function(x, y), method(y) if method else function(x, b)):
             assert isinstance(got, Array)
-            assert got.shape == np.shape(want)
-            assert np.array_equal(got.read(), want)
+            assert got.shape == np.shape(expected)
+            assert np.array_equal(got.read(), expected)
 
 
 def test_dot_takes_numbers_words_and_out() -> None:

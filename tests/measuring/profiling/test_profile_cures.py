@@ -41,8 +41,8 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
         for (uint k = 0; k < 1024; ++k) sum += w[{index}];
         out[at.y * 64 + at.x] = sum;
     }}"""
-    given = np.zeros(1 << 21, np.int8), np.zeros(1 << 14, np.int32)
-    return profiled(text, *given, grid=grid, threadgroup=threadgroup)
+    arguments = np.zeros(1 << 21, np.int8), np.zeros(1 << 14, np.int32)
+    return profiled(text, *arguments, grid=grid, threadgroup=threadgroup)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_too_few_threadgroups_for_a_device_are_a_finding_where_it_takes_long() -
         out[i] = s;
     }"""
     x = np.zeros(1024, np.float32)
-    found = profiled(text, x, np.zeros_like(x), threadgroup=256)
-    assert str(findings(found)[-1]).startswith(
+    profile = profiled(text, x, np.zeros_like(x), threadgroup=256)
+    assert str(findings(profile)[-1]).startswith(
         "line 5, the costliest: the grid has 4 threadgroups, so 128 of the 132 processors of an NVIDIA H100 SXM "
         "are idle. Let more threads share the work"
     )
-    assert not any(f.kind == "idle" for f in findings(replace(found, devices=("M2",), groups=10)))
+    assert not any(f.kind == "idle" for f in findings(replace(profile, devices=("M2",), groups=10)))
     short = turned_tile("float", 32, 32, (32, 32))  # ends faster than a launch takes
     assert not any(f.kind == "idle" for f in findings(short))
