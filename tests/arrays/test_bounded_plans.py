@@ -17,7 +17,6 @@ from metalnb.library_kernels.launching import (
     arg_reduction_launch,
     copying,
     product_launch,
-    radix_sort,
     reduction_launch,
     scan_launch,
 )  # fmt: skip
@@ -86,7 +85,7 @@ def test_arrays_whose_form_was_evicted_still_compute(rng: np.random.Generator) -
 
 CACHED_LAUNCHES = (
     (reduction_launch, "_stages"), (arg_reduction_launch, "_steps"), (scan_launch, "_steps"), (copying, "_launch"),
-    (radix_sort, "_tile_steps"), (product_launch, "_cached_plan"),
+    (product_launch, "_cached_plan"),
 )  # fmt: skip
 
 
@@ -104,7 +103,6 @@ def test_ops_stay_right_while_their_cached_launches_are_evicted(
         assert np.array_equal(mnb.sum(x, axis=1).read(), host.sum(1))
         assert np.array_equal(mnb.argmax(x, axis=1).read(), host.argmax(1))
         assert np.array_equal(mnb.cumulative_sum(x, axis=1).read(), host.cumsum(1))
-        assert np.array_equal(mnb.sort(x[0]).read(), np.sort(host[0]))
         assert np.array_equal(x[:, ::-1].copy().read(), host[:, ::-1])
         assert np.array_equal(mnb.matmul(x, x.T).read(), host @ host.T)
     for (module, name), cached in zip(CACHED_LAUNCHES, caches, strict=True):

@@ -230,7 +230,7 @@ def test_of_very_many_faults_the_first_256_are_kept() -> None:
     report = mnb.validate(mnb.compile(f"{head}{lines}\ny[i] = i; }}").f, np.zeros(8, np.float32), 8, grid=8)
     assert not report.ok
     assert [(f.line, f.index) for f in report.findings] == [(2 + k, 8 + k) for k in range(256)]
-    assert report.accesses == 260 + 8
+    assert "260 beyond" in repr(report), "the others are counted"
 
 
 def test_skipped_checks_are_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
