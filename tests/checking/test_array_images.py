@@ -3,18 +3,15 @@
 import base64
 import json
 import re
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from checking.traced_build import TRACED
 
 import metalnb as mnb
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the traced build runs under Linux"),
-    pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
-]
+pytestmark = TRACED
 
 COPY = """
 kernel void copy(device const float* x, device float* y, uint2 i [[thread_position_in_grid]],

@@ -1,19 +1,16 @@
 """`mnb.trace`: one threadgroup's lines, variables, memory and lockstep, compared with NumPy and the source."""
 
 import json
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from checking.traced_build import TRACED
 
 import metalnb as mnb
 from metalnb.errors import ArgumentError
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the traced build runs under Linux"),
-    pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
-]
+pytestmark = TRACED
 
 
 PLAIN = "device const float* x, device float* out"

@@ -1,18 +1,15 @@
 """`mnb.trace(until=)`: from a wrong element to the thread and the statement that wrote it."""
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from checking.traced_build import TRACED
 
 import metalnb as mnb
 from metalnb.errors import ArgumentError
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the traced build runs under Linux"),
-    pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
-]
+pytestmark = TRACED
 
 # It clamps one column too early: the last two columns are wrong.
 BLUR = """#include <metal_stdlib>

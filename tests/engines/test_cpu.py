@@ -274,19 +274,8 @@ def test_a_thread_with_more_memory_than_a_fiber_has_is_refused() -> None:
 # ---- As an engine ----------------------------------------------------------------------------------------------------
 
 
-def test_cpu_is_the_default_where_no_other_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = engines._open
-
-    def only_cpu(name: str) -> engines.Engine:
-        if name != "cpu":
-            message = f"engine {name!r} is not here"
-            raise mnb.EngineUnavailable(message)
-        return opened(name)
-
-    monkeypatch.delenv("METALNB_ENGINE", raising=False)
-    monkeypatch.setattr(engines, "_chosen", [])
-    monkeypatch.setattr(engines, "_open", only_cpu)
-    monkeypatch.setattr(engines, "_default", engines._default.__wrapped__)
+@pytest.mark.usefixtures("only_cpu")
+def test_cpu_is_the_default_where_no_other_engine_runs() -> None:
     assert engines.current().name == "cpu"
 
 

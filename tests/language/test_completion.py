@@ -1,13 +1,11 @@
 """Completion of MSL: what libclang offers at a position, what of it is shown, and IPython's part."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from msl.specification import CHAPTERS
-from traitlets.config import Config
 
 from metalnb.msl.editor import complete as module
 from metalnb.msl.editor.class_members import methods
@@ -277,15 +275,6 @@ def test_methods_are_read_off_the_text() -> None:
 
 
 # IPython ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    shell.extension_manager.unload_extension("metalnb")
-    InteractiveShell.clear_instance()
 
 
 def offered(shell: InteractiveShell, text: str) -> list[Any]:

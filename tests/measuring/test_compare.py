@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from measuring.example_timing import CHAIN
 
 import metalnb as mnb
 from metalnb.timing import compare as module
@@ -23,13 +24,8 @@ from metalnb.timing.views.strip_plots import StripScale
 SOURCE = """
 #include <metal_stdlib>
 using namespace metal;
-kernel void chain(device float* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
-    float v = y[i];
-    for (uint k = 0; k < rounds; ++k) v = fma(v, 0.99f, 0.01f);
-    y[i] = v;
-}
 kernel void other(device float* y, uint i [[thread_position_in_grid]]) { y[i] = 0; }
-"""
+""" + CHAIN
 
 
 @pytest.fixture(autouse=True)

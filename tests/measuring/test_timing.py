@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from measuring.example_timing import TIMING
+from measuring.example_timing import CHAIN, TIMING
 from metal_module import metal_module
 
 import metalnb as mnb
@@ -39,14 +39,9 @@ kernel void spread(device float* y, threadgroup float* tile, uint2 p [[thread_po
     tile[0] = 0;
     y[p.y * size.x + p.x] = simd_sum(1.0f) + lane;
 }
-kernel void chain(device float* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
-    float v = y[i];
-    for (uint k = 0; k < rounds; ++k) v = fma(v, 0.99f, 0.01f);
-    y[i] = v;
-}
 static void into(device float* y, uint i) { y[i] = 1; }
 kernel void helped(device float* y, uint i [[thread_position_in_grid]]) { into(y, i); }
-"""
+""" + CHAIN
 
 
 @pytest.fixture(autouse=True)

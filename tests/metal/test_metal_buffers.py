@@ -7,7 +7,7 @@ import metal_double
 import numpy as np
 import pytest
 from metal.beyond_metalcompute import BEYOND
-from metal.doubled_engines import ADD, PAGE, Calls, doubled, metal, pages
+from metal.doubled_engines import ADD, PAGE, Calls, doubled, metal, pages, sum_of_scalars
 from metal_double import CONSTANTS
 from metal_double.commands import MTLComputeCommandEncoder
 from metal_double.device import MTLDevice
@@ -133,13 +133,7 @@ def test_threadgroup_memory_is_rounded_and_bounded() -> None:
 
 
 def test_thirty_one_buffers_fit_and_the_next_is_refused(engine: MetalEngine) -> None:
-    def source(n: int) -> str:
-        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
-        total = " + ".join(f"a{k}" for k in range(n - 1))
-        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
-        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
-
-    out = metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+    out = metal(sum_of_scalars(31)).f(*range(30), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(30))] * 3
     unit = metal(ADD).add.unit
     beyond = tuple(dataclasses.replace(p, index=31) for p in unit.signature.params)

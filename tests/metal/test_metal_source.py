@@ -8,7 +8,7 @@ import metal_double
 import numpy as np
 import pytest
 from metal.beyond_metalcompute import BEYOND
-from metal.doubled_engines import ADD, HEAD, Calls, doubled, metal
+from metal.doubled_engines import ADD, HEAD, HEADERS, INCLUDING, Calls, doubled, metal
 from metal_double.compiler import MTLCompileOptions
 from metal_double.device import MTLDevice
 from metal_double.pipelines import MTLBinaryArchive
@@ -33,15 +33,8 @@ def test_metal_is_given_the_authors_own_text(calls: Calls) -> None:
 
 
 def test_header_cells_are_inserted_at_their_include() -> None:
-    headers = {
-        "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
-        "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
-    }
-    source = """#include "more.h"
-#include "ops.h"
-kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
     x = np.arange(9, dtype=np.float32)
-    metal(source, headers=headers).f(x)
+    metal(INCLUDING, headers=HEADERS).f(x)
     np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
 
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from metal.doubled_engines import HEADERS, INCLUDING, sum_of_scalars
 from metal.metalcompute_cells import compile_cell, compiled_sizes
 
 import metalnb as mnb
@@ -208,16 +209,10 @@ def test_an_empty_grid_runs_nothing() -> None:
 
 
 def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
-    def source(n: int) -> str:
-        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
-        total = " + ".join(f"a{k}" for k in range(n - 1))
-        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
-        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
-
-    out = compile_cell(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
+    out = compile_cell(sum_of_scalars(30)).f(*range(29), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(29))] * 3
     with pytest.raises(mnb.CompileError, match="31 buffers; engine 'metal:metalcompute' needs the last of M"):
-        compile_cell(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+        compile_cell(sum_of_scalars(31)).f(*range(30), shapes={"out": 3}, grid=3)
 
 
 TREE = """
@@ -405,15 +400,8 @@ kernel void k(device float* x) { x[i] = f(); }"""
 
 
 def test_header_cells_are_included_once() -> None:
-    headers = {
-        "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
-        "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
-    }
-    source = """#include "more.h"
-#include "ops.h"
-kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
     x = np.arange(9, dtype=np.float32)
-    compile_cell(source, headers=headers).f(x)
+    compile_cell(INCLUDING, headers=HEADERS).f(x)
     np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
 
 

@@ -2,13 +2,12 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.engine import current
@@ -31,15 +30,6 @@ ABOVE = ("", "\n", "\n  \n\n")
 Cell = Callable[..., tuple[Any, dict[str, int]]]
 
 x, o = np.zeros(8, np.float32), np.zeros(8, np.float32)
-
-
-@pytest.fixture
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    InteractiveShell.clear_instance()
-    mnb.use(None)
 
 
 @pytest.fixture(params=ABOVE, ids=["first", "below an empty line", "below three"])

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.display import nbytes
@@ -38,15 +37,6 @@ ENGINE = current().name  # this machine's engine
 
 Run = Callable[[str], ExecutionResult]
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    InteractiveShell.clear_instance()
-    mnb.use(None)
 
 
 @pytest.fixture

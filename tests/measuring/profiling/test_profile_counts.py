@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from measuring.profiling.profiled_kernels import HEAD, access, kernel
+from measuring.profiling.profiled_kernels import HEAD, LONG_LOOP, access, kernel
 
 import metalnb as mnb
 
@@ -190,13 +190,8 @@ def test_a_product_has_two_operations_for_each_term() -> None:
 
 
 def test_of_a_large_dispatch_a_sample_runs() -> None:
-    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
-        float s = x[i];
-        for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
-        out[i] = s;
-    }"""
     x = np.zeros(1 << 20, np.float32)
-    profile = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=256, seconds=0.05)
+    profile = mnb.profile(kernel(LONG_LOOP), x, np.zeros_like(x), threadgroup=256, seconds=0.05)
     assert profile.sampled < profile.groups == 4096
     assert profile.flops == x.size * 40000
     assert access(profile, "x").sectors == x.size // 8

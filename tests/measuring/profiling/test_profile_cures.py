@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from measuring.profiling.profiled_kernels import LONG_LOOP
 
 import metalnb as mnb
 from metalnb.profiling.cost_findings import findings
@@ -101,13 +102,8 @@ def test_padding_that_moves_a_conflict_from_columns_to_rows_is_not_named() -> No
 
 
 def test_too_few_threadgroups_for_a_device_are_a_finding_where_it_takes_long() -> None:
-    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
-        float s = x[i];
-        for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
-        out[i] = s;
-    }"""
     x = np.zeros(1024, np.float32)
-    profile = profiled(text, x, np.zeros_like(x), threadgroup=256)
+    profile = profiled(LONG_LOOP, x, np.zeros_like(x), threadgroup=256)
     assert str(findings(profile)[-1]).startswith(
         "line 5, the costliest: the grid has 4 threadgroups, so 128 of the 132 processors of an NVIDIA H100 SXM "
         "are idle. Let more threads share the work"

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from measuring.profiling.profiled_kernels import LONG_LOOP
 
 import metalnb as mnb
 from metalnb.profiling.access_picture import access_caption, draw_access
@@ -152,13 +153,8 @@ def test_the_text_says_what_the_page_says(tile: Profile) -> None:
 
 
 def test_sample_is_labeled_as_a_sample() -> None:
-    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
-        float s = x[i];
-        for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
-        out[i] = s;
-    }"""
     x = np.zeros(1 << 20, np.float32)
-    profile = profiled(text, x, np.zeros_like(x), threadgroup=256, seconds=0.02)
+    profile = profiled(LONG_LOOP, x, np.zeros_like(x), threadgroup=256, seconds=0.02)
     assert f"{profile.sampled:,} of 4,096 threadgroups counted, counts scaled to all" in repr(profile)
 
 
