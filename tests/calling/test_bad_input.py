@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened_engines import open_only
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -645,18 +646,9 @@ def test_a_file_is_loaded_whole_or_by_kernel(tmp_path: Path) -> None:
 
 
 def test_without_any_engine_each_ones_reason_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> Any:
-        raise mnb.EngineUnavailable(f"engine '{name}' needs something: pip install something")
-
-    monkeypatch.setattr(engines, "_open", refuse)
-    monkeypatch.setattr(engines, "_chosen", [])
-    monkeypatch.delenv("METALNB_ENGINE", raising=False)
-    engines._default.cache_clear()
-    try:
-        with pytest.raises(mnb.EngineUnavailable) as caught:
-            mnb.compile("kernel void nowhere(device int* y) { y[0] = 7; }")
-    finally:
-        engines._default.cache_clear()
+    open_only(monkeypatch, problem="engine {name!r} needs something: pip install something")
+    with pytest.raises(mnb.EngineUnavailable) as caught:
+        mnb.compile("kernel void nowhere(device int* y) { y[0] = 7; }")
     assert str(caught.value) == (
         "no engine can run on this machine:\n"
         "  engine 'metal' needs something: pip install something\n"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from interrupts import run_together
 from metal_module import metal_module
+from opened_engines import open_as
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -59,8 +60,7 @@ DOUBLED = ("metal", "metal:metalcompute")
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
     name, *double = request.param.split(" on ")
     if double:
-        others = engines._open
-        monkeypatch.setattr(engines, "_open", lambda n: doubled(name) if n == name else others(n))
+        open_as(monkeypatch, {name: doubled(name)})
     if name == "toy":
         monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
     try:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from metal_module import metal_module
+from opened_engines import open_as
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -113,8 +114,7 @@ def test_seeds_are_far_apart() -> None:
 @pytest.fixture
 def metal(monkeypatch: pytest.MonkeyPatch) -> str:
     """Open the device "metal:metalcompute" on metalcompute, or on its double."""
-    opened, others = open_engine(module=metal_module()), engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": open_engine(module=metal_module())})
     return "metal:metalcompute"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from measuring.example_timing import CHAIN, TIMING
 from metal_module import metal_module
+from opened_engines import open_as
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -331,8 +332,7 @@ def test_device_memory_is_restored_in_place_and_copies_are_reported(monkeypatch:
 
 def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_engine(module=metal_module())
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": opened})
     limits = mnb.limits
     monkeypatch.setattr("metalnb.timing.measure.limits", lambda engine: limits(engine="cpu"))
     saxpy = mnb.compile(SOURCE, engine="metal:metalcompute").saxpy

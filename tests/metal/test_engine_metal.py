@@ -15,6 +15,7 @@ import pytest
 from metal.doubled_engines import ADD, doubled, metal
 from metal_double import CONSTANTS, MetalAbortError
 from metal_double.pipelines import MTLComputePipelineState
+from opened_engines import open_as, open_only
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -173,17 +174,9 @@ def test_missing_metal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    def only(name: str) -> Any:
-        if name != "metal:metalcompute":
-            raise mnb.EngineUnavailable(name)
-        return doubled()[name]
-
-    monkeypatch.setattr(engines, "_open", only)
-    engines._default.cache_clear()
-    try:
-        assert engines._default() == "metal:metalcompute"
-    finally:
-        engines._default.cache_clear()
+    open_as(monkeypatch, doubled())
+    open_only(monkeypatch, "metal:metalcompute")
+    assert engines.current() is doubled()["metal:metalcompute"]
 
 
 def test_double_is_used_on_request(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 from metal.metalcompute_cells import compile_cell, compiled_sizes
+from opened_engines import open_as
 
 import metalnb as mnb
-from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.assembled_source import Assembly
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.msl.language.versions import newer_words
@@ -181,8 +181,7 @@ def test_failed_pipeline_is_reported(metalcompute: ModuleType, monkeypatch: pyte
 
     broken = open_engine(module=_Broken(metalcompute, lambda text: text))
     monkeypatch.setattr(broken._device, "kernel", lambda text: Refusing())
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": broken})
     refused = compile_cell("kernel void refused(device float* x) { x[0] = 1; }").refused
     with pytest.raises(mnb.LaunchError) as caught:
         refused(np.zeros(100, np.float32), threadgroup=40)
@@ -212,8 +211,7 @@ def test_results_of_a_failing_gpu_are_not_trusted(
     metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch, damage: object, message: str,
 ) -> None:  # fmt: skip
     broken = open_engine(module=_Broken(metalcompute, damage))
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": broken})
     source = f"kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }} // {message}"
     with pytest.raises(mnb.KernelFault, match=message):
         compile_cell(source).f(np.zeros(100, np.float32), threadgroup=64)
