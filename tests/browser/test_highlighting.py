@@ -138,7 +138,7 @@ def test_python_cells_complete_and_explain_python(page: Page) -> None:
 
 @browses
 @pytest.mark.parametrize("name", THEMES)
-def test_completions_and_explanations_are_readable_in_both_themes(page: Page, name: str) -> None:
+def test_completions_are_shown_and_explanations_readable_in_both_themes(page: Page, name: str) -> None:
     page.dress(name)
     metal = Cell(page, 1)
     metal.put(METAL.replace("simd_sum(mass)", "simd_s"))
