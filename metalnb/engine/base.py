@@ -346,10 +346,10 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
         return engine.compile(unit)
     except CompileError as error:
         about = f"'{unit.signature.name}': "  # an error in the kernel itself remains with the entire cell
-        whole = replace(unit, whole=True)
-        if error.message.startswith(about) or unit.texts == whole.texts:
+        complete_unit = replace(unit, whole=True)
+        if error.message.startswith(about) or unit.texts == complete_unit.texts:
             raise
-        return engine.compile(whole)
+        return engine.compile(complete_unit)
 
 
 def refuse_device(engine: str, device: int, count: int) -> NoReturn:

@@ -18,11 +18,11 @@ def equal_boxes(grid: Grid, threadgroup: Grid) -> Iterator[tuple[Grid, Grid, Gri
     first, count, size : tuple of 3 int
         The box's first threadgroup, its number of threadgroups, and the threads of each one.
     """
-    axes = []
+    axis_parts = []
     for threads, group in zip(grid, threadgroup, strict=True):
-        whole, rest = divmod(threads, group)
-        parts = [(0, whole, group)] if whole else []
-        axes.append(parts + ([(whole, 1, rest)] if rest else []))
-    for box in itertools.product(*axes):
+        full, remainder = divmod(threads, group)
+        parts = [(0, full, group)] if full else []
+        axis_parts.append(parts + ([(full, 1, remainder)] if remainder else []))
+    for box in itertools.product(*axis_parts):
         first, count, size = zip(*box, strict=True)
         yield first, count, size

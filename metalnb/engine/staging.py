@@ -1,7 +1,7 @@
 """Stage NumPy's memory for a device that cannot access it: lend, copy in, bind and copy back.
 
-Shared by the engines of all such devices. It takes the arguments of a launch, and returns positions in the device's
-memory and the results to copy back when the dispatch is done.
+Shared by the engines of all such devices. It takes the arguments of a launch, and returns their bindings to device
+memory, and the results to copy back when the dispatch is done.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metalnb.errors import LaunchError
 
 from .base import Bytes, Engine
 
-__all__ = ["DeviceMemory", "Place", "Result", "Staging", "copy_to_host", "place_of"]
+__all__ = ["BufferBinding", "DeviceMemory", "Result", "Staging", "binding_of", "copy_to_host"]
 
 Span = tuple[int, int]
 
@@ -36,15 +36,15 @@ class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
     handle: Any
 
     def __new__(cls, nbytes: int, handle: Any) -> Self:
-        """Make the window of some memory."""
+        """Make the window on some device memory."""
         window = super().__new__(cls, nbytes, np.uint8)
         window.handle = handle
         return window
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An argument's position: memory from the engine's ``alloc``, and an offset in bytes."""
+class BufferBinding:
+    """What an argument is bound to: memory from the engine's ``alloc``, and an offset in bytes."""
 
     memory: Any
     offset: int = 0
@@ -67,23 +67,23 @@ class Result:
     in_place: bool = False
 
 
-def place_of(view: Any) -> Place | None:
-    """Return a view's position in device memory that the host cannot access; None for other memory."""
+def binding_of(view: Any) -> BufferBinding | None:
+    """Return the binding of a view of device memory that the host cannot access; None for other memory."""
     owner = view
     while type(owner) is not DeviceMemory:
         if not isinstance(owner, (np.ndarray, memoryview)):
             return None
         owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
-    return Place(owner, _span(_bytes(view))[0] - _span(np.asarray(owner))[0])
+    return BufferBinding(owner, _span(_bytes(view))[0] - _span(np.asarray(owner))[0])
 
 
 def copy_to_host(engine: Engine, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a host copy of a contiguous array in any memory, after waiting for the dispatches on it."""
-    place = place_of(array)
-    if place is None:
+    binding = binding_of(array)
+    if binding is None:
         return array.copy()
     copy = np.empty(array.shape, array.dtype)
-    engine.copy_out(place.memory, place.offset, _bytes(copy))
+    engine.copy_out(binding.memory, binding.offset, _bytes(copy))
     return copy
 
 
@@ -101,7 +101,7 @@ class Pending(Protocol):
 
 
 class Staging:
-    """Finds or creates each argument's position in device memory.
+    """Binds each argument to device memory.
 
     The engine's own memory is bound where it is. All other memory is copied in; arguments with the same memory share
     one copy, as they do on a device that shares the process's memory.
@@ -119,8 +119,8 @@ class Staging:
         self._own_type = type(engine.alloc(16))
         self._pending: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def bind(self, kernel: str, arguments: Sequence[tuple[bool, Any]]) -> tuple[list[Place], list[Result]]:
-        """Return the position of each argument, and the results to copy back.
+    def bind(self, kernel: str, arguments: Sequence[tuple[bool, Any]]) -> tuple[list[BufferBinding], list[Result]]:
+        """Return the binding of each argument, and the results to copy back.
 
         Parameters
         ----------
@@ -134,16 +134,16 @@ class Staging:
         LaunchError
             If an argument that is written partly overlaps another.
         """
-        places: list[Place] = []
+        bindings: list[BufferBinding] = []
         results: list[Result] = []
-        copies: dict[Span, Place] = {}
+        copies: dict[Span, BufferBinding] = {}
         lent_spans: set[Span] = set()
         written_spans: set[Span] = set()
         bound_spans: set[Span] = set()
         for writable, argument in arguments:
-            place = self.engine_place(argument)
-            if place is not None:
-                places.append(place)
+            binding = self.engine_binding(argument)
+            if binding is not None:
+                bindings.append(binding)
                 if not self._engine.caps.offsets:  # a copied argument may be part of it
                     span = _span(_bytes(argument))
                     bound_spans.add(span)
@@ -157,16 +157,16 @@ class Staging:
                     copies[span] = self._copy(view)
                 else:
                     self.settle(view, except_memory=memory)
-                    copies[span] = Place(memory)
+                    copies[span] = BufferBinding(memory)
                     lent_spans.add(span)
                     results.append(Result(view, memory, in_place=True))
-            places.append(copies[span])
+            bindings.append(copies[span])
             if writable and span not in written_spans:
                 written_spans.add(span)
                 if span not in lent_spans:
                     results.append(Result(view, copies[span].memory))
         self._check_overlap(kernel, written_spans, lent_spans | bound_spans, {*copies, *bound_spans})
-        return places, results
+        return bindings, results
 
     def read_bytes(self, argument: Any) -> bytes:
         """Return the bytes of the caller's memory after the earlier dispatches."""
@@ -192,25 +192,25 @@ class Staging:
             if not result.in_place:
                 self._engine.copy_out(result.memory, 0, result.target)
 
-    def _copy(self, view: Bytes) -> Place:
+    def _copy(self, view: Bytes) -> BufferBinding:
         self.settle(view)
         memory = self._engine.alloc(max(view.size, 1))
         self._engine.copy_in(memory, 0, view)
-        return Place(memory)
+        return BufferBinding(memory)
 
     def copies(self, array: np.ndarray[Any, Any]) -> bool:
         """Return whether a launch copies an array, since the device does not work on its memory."""
-        return self.engine_place(array) is None and self._lend(_bytes(array)) is None
+        return self.engine_binding(array) is None and self._lend(_bytes(array)) is None
 
-    def engine_place(self, argument: Any) -> Place | None:
-        """Find the engine memory that an argument is a view of; None for other memory, or if it must be copied."""
+    def engine_binding(self, argument: Any) -> BufferBinding | None:
+        """Return the binding of a view of the engine's memory; None for other memory, or if it must be copied."""
         owner = argument
         while type(owner) is not self._own_type and isinstance(owner, (np.ndarray, memoryview)):
             owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
         if type(owner) is not self._own_type:
             return None
         offset = _span(_bytes(argument))[0] - _span(np.frombuffer(owner, np.uint8))[0]
-        return None if offset and not self._engine.caps.offsets else Place(owner, offset)
+        return None if offset and not self._engine.caps.offsets else BufferBinding(owner, offset)
 
     def _check_overlap(self, kernel: str, written_spans: set[Span], in_place: set[Span], spans: set[Span]) -> None:
         for span in written_spans:
@@ -231,7 +231,7 @@ def _overlap(a: Span, b: Span) -> bool:
 
 
 def _bytes(argument: Any) -> Bytes:
-    """Return an array's bytes, by a NumPy view, because not every dtype has the buffer protocol."""
+    """Return an argument's bytes as a NumPy view, because not every dtype has the buffer protocol."""
     if isinstance(argument, np.ndarray):
         return np.asarray(argument).reshape(-1).view(np.uint8)
     return np.frombuffer(argument, np.uint8)

@@ -43,7 +43,7 @@ class timeout:  # noqa: N801  (used like a function)
 
     def __init__(self, seconds: float | None) -> None:
         if seconds is not None and not seconds > 0:
-            message = f"timeout: seconds are more than 0, or None for no limit; got {seconds!r}."
+            message = f"timeout: seconds must be more than 0, or None for no limit; got {seconds!r}."
             raise ValueError(message)
         self.seconds = seconds
         self._before = _default[0]
@@ -68,7 +68,7 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
     """
     name = unit.signature.name
     if not seconds > 0:
-        raise ArgumentError(f"{name}: timeout is in seconds, more than 0; got {seconds!r}.")
+        raise ArgumentError(f"{name}: timeout must be more than 0 seconds; got {seconds!r}.")
     if not engine.caps.stops:
         raise LaunchError(f"{name}: engine {engine.name!r} cannot stop a dispatch: leave timeout out.")
     if not unit.checked:

@@ -65,8 +65,8 @@ class Unit:
         """The edited texts of the cell and its headers; unneeded parts are blank, unless ``whole``."""
         if not self._texts:
             cells = {MAIN: self.cell, **self.headers}
-            whole = (cell.edited.text for cell in cells.values())
-            texts = whole if self.whole else without_unused(cells.values(), self.signature.function)
+            complete_texts = (cell.edited.text for cell in cells.values())
+            texts = complete_texts if self.whole else without_unused(cells.values(), self.signature.function)
             self._texts.update(zip(cells, texts, strict=True))
         return self._texts
 

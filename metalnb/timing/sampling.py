@@ -14,7 +14,7 @@ import numpy as np
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.engine.base import Clocked, Engine
-from metalnb.engine.staging import place_of
+from metalnb.engine.staging import binding_of
 from metalnb.free_memory import free_memory
 from metalnb.program import compile
 
@@ -247,13 +247,13 @@ def _written_positions(dispatch: Dispatch) -> list[int]:
 
 def _restorer(engine: Engine, array: np.ndarray[Any, Any]) -> Callable[[], None]:
     """Save an array's elements; return a function that restores them in place."""
-    place = place_of(array)
-    if place is None:
+    binding = binding_of(array)
+    if binding is None:
         return _copier(array, array.copy())
     size = array.nbytes
     saved = engine.alloc(max(size, 1))
-    engine.copy_within(saved, 0, place.memory, place.offset, size)
-    return lambda: engine.copy_within(place.memory, place.offset, saved, 0, size)
+    engine.copy_within(saved, 0, binding.memory, binding.offset, size)
+    return lambda: engine.copy_within(binding.memory, binding.offset, saved, 0, size)
 
 
 def _copier(array: np.ndarray[Any, Any], saved: np.ndarray[Any, Any]) -> Callable[[], None]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from metalnb.call.kernel import Dispatch
 from metalnb.display import nbytes as spelled
-from metalnb.engine.staging import place_of
+from metalnb.engine.staging import binding_of
 from metalnb.errors import ArgumentError, CompileError, EngineUnavailable, KernelFault
 from metalnb.msl.signature import Param
 from metalnb.profiling.latest_counts import KnownCounts, summarize
@@ -96,7 +96,7 @@ def copy_notes(dispatch: Dispatch) -> tuple[str, ...]:
     """Describe a dispatch's copies to a device and back, of NumPy memory that the device cannot use directly."""
     engine = dispatch.kernel.engine
     is_shared = engine.caps.shared
-    copies = getattr(engine, "copies", lambda _: False) if is_shared else (lambda a: place_of(a) is None)
+    copies = getattr(engine, "copies", lambda _: False) if is_shared else (lambda a: binding_of(a) is None)
     pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
     copied_arrays = [(p, a.nbytes) for p, a in pairs if isinstance(a, np.ndarray) and not p.reference and copies(a)]
     if not copied_arrays:

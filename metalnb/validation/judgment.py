@@ -99,14 +99,14 @@ class Judge:
         return line.line, cell.edited.original_column(line.line, line.column), cell.edited.line(line.line)
 
     def _finding(self, fact: Fact) -> Finding:
-        line, column, source = self.place(fact.place)
+        line, column, source = self.place(fact.line)
         party = None
         if fact.kind in {"race", "written twice"}:
-            other_line = self.place(fact.other_place)
+            other_line = self.place(fact.other_line)
             thread = int(in_grid(fact.other_thread, fact.other_threadgroup, self.grid, self.threadgroup))
             value = fact.values[1] if fact.values else None
             party = Party(other_line[0], other_line[1], thread, fact.other_threadgroup, fact.other_written, value)
-        elif fact.kind == "barrier" and fact.other_place is None:
+        elif fact.kind == "barrier" and fact.other_line is None:
             party = Party(line, column, fact.other_thread, fact.threadgroup)
         has_index = fact.kind in {"array index", "lane"} or bool(fact.name)
         values: tuple[float, ...] = ()
@@ -187,7 +187,7 @@ class Judge:
 
     def _origin_finding(self, produced: tuple[int, Origin], writer: int, name: str, index: int) -> Finding:
         thread, origin = produced
-        line, column, source = self.place(origin.place)
+        line, column, source = self.place(origin.line)
         kind = "nan" if origin.result != origin.result else "infinity"
         group = int(_group_of(thread, self.grid, self.threadgroup))
         writer_party = Party(0, 0, writer, int(_group_of(writer, self.grid, self.threadgroup)), written=True)

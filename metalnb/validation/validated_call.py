@@ -93,11 +93,11 @@ def _log(
     for i, name in enumerate(names):
         if name in sizes:
             places[i], sizes_of[i] = list(sizes).index(name), sizes[name]
-    events = kept_events[places[kept_events["what"] >> 2] >= 0]
-    region = events["what"] >> 2
+    events = kept_events[places[kept_events["access"] >> 2] >= 0]
+    region = events["access"] >> 2
     log = np.empty((len(events), 4), np.int64)
     log[:, 0] = in_grid(events["thread"], events["group"], grid, threadgroup)
     log[:, 1] = places[region]
-    log[:, 2] = events["what"] & 3
+    log[:, 2] = events["access"] & 3
     log[:, 3] = events["offset"] // sizes_of[region]
     return log

@@ -12,7 +12,7 @@ from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.call.packing import type_dtype
 from metalnb.engine.base import Grid
-from metalnb.engine.staging import copy_to_host, place_of
+from metalnb.engine.staging import binding_of, copy_to_host
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
 
@@ -122,7 +122,7 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
         if param.reference and not param.writable:
             array = np.frombuffer(bytes(memoryview(value)), dtype).reshape(inner)
         else:
-            is_fresh_output = id(value) in outputs and place_of(value) is None
+            is_fresh_output = id(value) in outputs and binding_of(value) is None
             array = value if is_fresh_output or not param.writable else copy_to_host(kernel.engine, value)
         parts.append(BoundArgument(param, array, inner))
     memory, groups = launch.get("threadgroup_memory"), launch.get("groups")

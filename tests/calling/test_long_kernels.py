@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.clang.long_text import count_arithmetic, flags_for_length, flags_for_vectors, limit_inlining
+from metalnb.engine.clang.long_kernels import count_arithmetic, flags_for_length, flags_for_vectors, limit_inlining
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.cpu_checks.thread_checks import find_thread_checks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text

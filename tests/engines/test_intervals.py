@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from metalnb.engine.robust.proofs.intervals import Interval, full_range
-from metalnb.engine.robust.proofs.operations import may_hold
+from metalnb.engine.robust.proofs.transfer_functions import may_hold
 from metalnb.engine.robust.scalar_graph.relations import PREDICATES
 
 hull, intersection, normalize = Interval.hull, Interval.intersect, Interval.normalize

@@ -13,7 +13,7 @@ import metalnb as mnb
 from metalnb.engine.cpu.cpu_checks.checked_ticket import CheckedTicket
 from metalnb.engine.robust.proofs.differences import intersect_modulo
 from metalnb.engine.robust.proofs.intervals import Interval
-from metalnb.engine.robust.proofs.operations import allowed_range
+from metalnb.engine.robust.proofs.transfer_functions import allowed_range
 from metalnb.engine.robust.scalar_graph.relations import PREDICATES
 
 

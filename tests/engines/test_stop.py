@@ -156,7 +156,7 @@ def test_time_limit_turns_checks_on(engine: str) -> None:
     with pytest.raises(mnb.LaunchError, match=r"forever: timeout only stops checked kernels.*--unchecked"):
         kernel(*arguments(), grid=256, timeout=1)
     kernel = mnb.compile(text, engine=engine, checked=True).forever
-    with pytest.raises(mnb.ArgumentError, match="forever: timeout is in seconds, more than 0; got 0"):
+    with pytest.raises(mnb.ArgumentError, match="forever: timeout must be more than 0 seconds; got 0"):
         kernel(*arguments(), grid=256, timeout=0)
 
 

@@ -18,8 +18,8 @@ from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs.intervals import Interval
 from metalnb.engine.robust.proofs.loop_iterations import iteration_bound
-from metalnb.engine.robust.proofs.operations import ARITHMETIC
 from metalnb.engine.robust.proofs.ranges import Ranges
+from metalnb.engine.robust.proofs.transfer_functions import ARITHMETIC
 
 SHAPE = {2: bytearray(np.array([8, 8, 64, 0], np.uint32).tobytes())}
 SIZES = (256, 256, 256, 256, 1024, 768, 1024, 128, 4, 128)
@@ -88,10 +88,10 @@ def test_argument_error_has_every_detail() -> None:
     found = analysis(f"{FAULTY_HEAD}a[i] = b[k];\n}}")
     told: list[Any] = []
     for access in found.accesses:
-        place = found.roots.place(access.pointer)
-        root = found.roots.root(place.root)
+        address = found.roots.address(access.pointer)
+        root = found.roots.root(address.root)
         assert root is not None
-        told.append((access.kind, root.kind, root.number, access.size, [by for _, by in place.terms]))
+        told.append((access.kind, root.kind, root.number, access.size, [by for _, by in address.terms]))
     reads, writes = ("reads", "argument"), ("writes", "argument")
     assert told == [(*reads, 8, 4, []), (*reads, 1, 4, [4]), (*writes, 0, 4, [4])]
 

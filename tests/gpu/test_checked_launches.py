@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 import threading
 from collections.abc import Callable
@@ -32,6 +33,7 @@ class WatchingDriver(CountingDriver):
         self.records = b""  # of faults, as the next kernel writes them
         self.launched_before: dict[int, int] = {}  # by event, the number of dispatches
         self.ends: Callable[[], bool] = lambda: True
+        self.texts: list[str] = []  # the PTX that was loaded
 
     def cuMemAllocHost(self, nbytes: int) -> tuple[int, int]:  # noqa: N802  (the driver's name)
         self.pages.append(np.zeros(nbytes, np.uint8))
@@ -39,6 +41,10 @@ class WatchingDriver(CountingDriver):
 
     def cuMemAlloc(self, nbytes: int) -> tuple[int, int]:  # noqa: N802
         return self.cuMemAllocHost(nbytes)
+
+    def cuModuleLoadDataEx(self, image: int, *_options: Any) -> tuple[int, int]:  # noqa: N802
+        self.texts.append(ctypes.string_at(image).decode())
+        return 0, 4096
 
     def cuMemcpyHtoDAsync(self, into: int, source: int, nbytes: int, _stream: int) -> tuple[int, int]:  # noqa: N802
         ctypes.memmove(into, source, nbytes)
@@ -89,7 +95,14 @@ TEXT = """kernel void f(device float* y, constant int& k, uint i [[thread_positi
     y[i + k] = 1;
 }
 kernel void forever(device float* y) { while (true) y[0] += 1; }
+kernel void discards(device float* y, constant int& k, uint i [[thread_position_in_grid]]) {
+    float q[8] = {}; threadgroup float w[32];
+    w[i % 32] = q[i % 8];
+    for (int j = 0; j < 300; ++j) q[j * 5] = i;
+    y[i + k] = 1;
+}
 """
+ENDLESS = re.compile(r"(\$L\w+):[^\n]*\n\s*bra\.uni\s+\1;")
 
 
 def compiled(engine: CudaEngine, name: str) -> Any:
@@ -126,6 +139,15 @@ def test_dispatch_without_a_fault_copies_no_records_back(driver: WatchingDriver)
     engine.launch(kernel, [y, scalar], (64, 1, 1), (32, 1, 1)).wait()
     assert driver.calls["cuMemcpyDtoH"] == 0
     assert driver.ran[-1][2] == flag  # kept for the next dispatch
+
+
+def test_stores_to_an_unread_array_cannot_make_a_proven_dispatch_endless(driver: WatchingDriver) -> None:
+    """The optimizer removes the stores before the analysis. Clang takes them as proof that j never reaches 300."""
+    engine = CudaEngine(driver)
+    kernel, y = compiled(engine, "discards"), engine.alloc(4 * 64)
+    assert isinstance(engine.launch(kernel, [y, bytearray(4)], (64, 1, 1), (32, 1, 1)), CudaTicket)
+    assert driver.texts
+    assert [text for text in driver.texts if ENDLESS.search(text)] == []
 
 
 def test_time_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:

@@ -21,7 +21,7 @@ from gpu.ptx_assembler import assembler
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY_POINT
-from metalnb.engine.cuda.cuda_checks.two_step_ptx import CheckedPtx, compile_checked_ptx
+from metalnb.engine.cuda.cuda_checks.checked_ptx import CheckedPtx, compile_checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, split_launches
 from metalnb.engine.robust.rewriting.check_insertion import CheckedModule, Checks
 from metalnb.msl.rewrite.scan import scan
@@ -94,7 +94,7 @@ def test_every_root_is_found(body: str) -> None:
     kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")
     roots = kernel.checks.analysis.roots
     for access in kernel.checks.analysis.accesses:
-        root = roots.place(access.pointer).root
+        root = roots.address(access.pointer).root
         assert roots.root(root) is not None or roots.sources(root) < roots.all_names, access.inst.text
 
 
@@ -115,7 +115,7 @@ kernel void f(device float* y, uint i [[thread_position_in_grid]]) {
 }"""
     kernel = built(body, "f")
     roots = kernel.checks.analysis.roots
-    found = [roots.root(roots.place(access.pointer).root) for access in kernel.checks.analysis.accesses]
+    found = [roots.root(roots.address(access.pointer).root) for access in kernel.checks.analysis.accesses]
     assert None not in found
     assert {"@_ZL1c", "%0"} < {root.name for root in found if root}
     assert not chosen_of(kernel, [np.zeros(EXTENT, np.float32)]).sites
@@ -182,13 +182,13 @@ def test_checked_kernel_receives_three_addresses_after_its_launch_record() -> No
     (one,) = split_launches((1, 1, 100), (1, 1, 100), full_size=False)
     record = LaunchRecord(signature, checked=True)
     record.write(1, 3)
-    record.set_place(one.place)
+    record.set_grid_position(one.grid_position)
     record.checks(5, 6, 7)
     assert len(record._pointers) == 6
     operands = [bytes(record._bytes)[-24:]]
     assert np.frombuffer(operands[0], np.uint64).tolist() == [5, 6, 7]
     assert one.row
-    assert np.frombuffer(one.place, np.uint32)[15] == 2
+    assert np.frombuffer(one.grid_position, np.uint32)[15] == 2
 
 
 def test_matrix_loads_from_threadgroup_memory_are_checked() -> None:

@@ -273,7 +273,7 @@ def test_launch_arguments_are_laid_out_as_in_the_drivers_c_interface(driver: Any
     assert call() == 0x1234
     assert seen == [(1, 2, 3, 4, 5, 6, 7, 0x1234_5678, 0x7F00, 0, 0, 0, 0, 0x7F12_3456_7000, None)]
     monkeypatch.setattr(driver, "cuGetProcAddress", lambda *_: (0, 0, 1), raising=False)
-    with driver, pytest.raises(mnb.EngineUnavailable, match="needs a driver of CUDA 11"):
+    with driver, pytest.raises(mnb.EngineUnavailable, match="needs a driver for CUDA 11"):
         Gpu(driver, 0)
 
 

@@ -541,8 +541,8 @@ def test_a_launchs_record_is_what_the_entry_point_takes() -> None:
     record = LaunchRecord(unit.signature)
     (one,) = split_launches((1, 1, 1), (1, 1, 1), full_size=False)
     record.write(1, 2, 3)
-    record.set_place(one.place)
-    assert bytes(record._bytes) == np.array([1, 2], np.uint64).tobytes() + np.uint32(3).tobytes() + one.place
+    record.set_grid_position(one.grid_position)
+    assert bytes(record._bytes) == np.array([1, 2], np.uint64).tobytes() + np.uint32(3).tobytes() + one.grid_position
 
 
 def main() -> None:

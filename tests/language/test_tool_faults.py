@@ -237,7 +237,7 @@ def test_unsupported_features_of_a_backend_are_described(tmp_path: Path) -> None
     with pytest.raises(driver.BackendError) as caught:
         driver._run_to_output([str(script)], tmp_path, unit(KERNEL))
     found = caught.value.diagnostics[0]
-    assert found.message == "'k': clang's backend cannot write it: it has no instruction for addrspace cast"
+    assert found.message == "'k': clang's backend cannot compile it: it has no instruction for addrspace cast"
     assert found.hint
 
 

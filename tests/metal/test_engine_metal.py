@@ -50,7 +50,7 @@ def test_more_runs_are_timed_than_one_batch_holds(engine: MetalEngine) -> None:
 
 
 @pytest.mark.parametrize(("word", "kind", "said"), [
-    ("PageFault", "", "it accessed memory that it was not given"),
+    ("PageFault", "", "it accessed memory outside its arguments"),
     ("Timeout", "stopped", "it ran longer than the system lets a GPU work"),
     ("OutOfMemory", "", "the GPU has no memory left"),
 ])  # fmt: skip

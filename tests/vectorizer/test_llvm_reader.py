@@ -16,7 +16,7 @@ from metalnb.engine.vectorizer.shape_analysis.lane_flow import LaneFlow
     "  %1 = frobnicate i32 0, 1", "  %1 = add i32 0", "  %1 = load <4 y float>, ptr %0", "  switch i32 0, nowhere",
 ])  # fmt: skip
 def test_a_line_that_is_not_understood_is_named(line: str) -> None:
-    with pytest.raises(UnsupportedIR, match=f"not understood: {line.strip().split(' ')[0]}"):
+    with pytest.raises(UnsupportedIR, match=f"cannot parse this LLVM IR: {line.strip().split(' ')[0]}"):
         read_module(f"define void @f(ptr %0) {{\n{line}\n  ret void\n}}\n")
 
 
@@ -90,7 +90,7 @@ def test_only_selected_opcodes_are_parsed() -> None:
     assert (made.result, made.opcode, made.flags, str(made.type)) == ('%"a = sdiv"', "udiv", ("exact",), "<2 x i32>")
     assert [o.text for o in made.operands] == ["%x", "splat (i32 3)"]
     assert (made.metadata, made.debug_suffix) == (", !nosanitize !{}, !dbg !7", ", !dbg !7")
-    with pytest.raises(UnsupportedIR, match="not understood: %1 = sdiv i32 %0"):
+    with pytest.raises(UnsupportedIR, match="cannot parse this LLVM IR: %1 = sdiv i32 %0"):
         list(parse_lines("  %1 = sdiv i32 %0", frozenset({"sdiv"})))
 
 
@@ -129,3 +129,16 @@ f:
     assert {label: flow.equivalent_dominator(label) for label in ("%b", "%c", "%e", "%f")} == {
         "%b": "%a", "%c": None, "%e": "%a", "%f": "%2",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("operands", "expected"), [
+    ("ptr addrspace(3) %0, i64 1", "ptr addrspace(3)"),
+    ("ptr %0, i64 1", "ptr"),
+    ("ptr addrspace(1) %0, <4 x i64> %1", "<4 x ptr addrspace(1)>"),
+    ("<4 x ptr addrspace(1)> %0, <4 x i64> %1", "<4 x ptr addrspace(1)>"),
+    ("<4 x ptr> %0, i64 1", "<4 x ptr>"),
+])  # fmt: skip
+def test_an_address_is_in_its_bases_address_space(operands: str, expected: str) -> None:
+    """Checks write phis of addresses, whose types must be right."""
+    text = f"define void @f() {{\n  %2 = getelementptr inbounds i32, {operands}\n  ret void\n}}\n"
+    assert read_module(text).functions["f"].blocks["%0"][0].type.text == expected

@@ -6,9 +6,11 @@ from vectorizer.vector_kernels import HEAD, ROW, engine_is_here, kernel
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.lanes.vector_build import machine, thread_text
 from metalnb.engine.cpu.thread_form.thread_binary import ThreadBinary
 from metalnb.engine.llvm.llvm_reader import read_module
+from metalnb.engine.llvm.llvm_types import UnsupportedIR
 from metalnb.engine.vectorizer.not_vectorized import NotVectorized
 from metalnb.engine.vectorizer.vectorize import vectorize
 
@@ -20,7 +22,7 @@ INTO_A_LOOP = """int k = int(x[i]);
 
 @pytest.mark.parametrize(("body", "reason"), [
     ("float own[20000]; for (int k = 0; k < 20000; ++k) own[(k * 7 + i) % 20000] = k; o[i] = own[i];",
-     "its own variables take 80000 bytes of a thread"),
+     "its own variables take 80000 bytes in each thread"),
     ('os_log_default.log("%f", x[i]); o[i] = 1;', "a call of metalnb_print"),
     (INTO_A_LOOP, "irreducible"),
 ])  # fmt: skip
@@ -28,6 +30,19 @@ def test_unvectorized_kernels_state_the_reason(body: str, reason: str) -> None:
     binary = engines.named("cpu").compile(kernel(body).unit)
     assert isinstance(binary, ThreadBinary)
     assert reason in binary.reason
+
+
+def test_ir_that_the_vectorizer_cannot_read_runs_a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def vectorize_form(*_given: object) -> None:
+        raise UnsupportedIR("an unknown type: x86_amx")
+
+    monkeypatch.setattr(vector_build, "vectorize_form", vectorize_form)
+    doubling, out = kernel("o[i] = x[i] * 2;"), np.zeros(40, np.float32)
+    binary = engines.named("cpu").compile(doubling.unit)
+    assert isinstance(binary, ThreadBinary)
+    assert binary.reason == "an unknown type: x86_amx"
+    doubling(np.arange(40, dtype=np.float32), out, grid=40)
+    assert out.tolist() == [2 * i for i in range(40)]
 
 
 def test_integers_of_128_bits_are_not_vectorized() -> None:

@@ -138,3 +138,33 @@ def test_signed_reductions_of_lanes_wrap(call: str, each: Callable[[np.ndarray],
         all_ = np.asarray(each(b.astype(np.int32)), np.int32)
     assert (all_ < 0).any()
     assert np.array_equal(o, np.where(all_ < 0, all_, all_ // 2))
+
+
+def test_vector_constant_that_is_a_cast() -> None:
+    """LLVM writes a pair of halves, set one by one, as a cast of an integer."""
+    text = """#include <metal_stdlib>
+using namespace metal;
+inline uint bits(float x) { return x != x ? 0x7fc00000u : x == 0.0f ? 0u : as_type<uint>(x); }
+kernel void k(device uint* out, device const uint* a, device const uchar* c, uint i [[thread_position_in_grid]],
+              uint2 size [[threads_per_threadgroup]]) {
+    half4 v = half4(0);
+    half2 pair = v.ww;
+    for (uint k = 0; k < i; k += 2) {
+        if (uchar(c[1] >> 7) > c[k & 63]) {
+            v = v - v;
+            uint n = 0;
+            while (c[1] < 1 && n++ < 7u) pair[size.x * size.y & 1] = half(1024);
+        }
+    }
+    for (short k = 0; k < short(size.x * size.y); k++) {
+        if (127 != c[i & 63]) {
+            if (a[1] < 1u) { out[i] = bits(pair.x) * 7u + bits(pair.y); return; }
+            pair = half2(half(1024), half(-2.5f));
+        }
+    }
+}"""
+    kernel, c = mnb.compile(text, engine="cpu").k, np.arange(64, dtype=np.uint8)
+    for a, expected in ((0, 0), (1, 5)):
+        out = np.full(32, 5, np.uint32)
+        kernel(out, np.full(2, a, np.uint32), c, grid=32, threadgroup=32)
+        assert out.tolist() == [expected] * 32

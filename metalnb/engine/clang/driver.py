@@ -276,7 +276,7 @@ def _run_to_output(command: list[str], folder: Path, unit: Unit) -> str:
         if unselectable:
             reason = f"it has no instruction for {unselectable[1].removeprefix('G_').replace('_', ' ').lower()}"
         hint = "the source is valid: write that part differently"
-        raise BackendError([kernel_diagnostic(unit, f"clang's backend cannot write it: {reason}", hint)])
+        raise BackendError([kernel_diagnostic(unit, f"clang's backend cannot compile it: {reason}", hint)])
     if status:
         raise CompileError(_diagnostics(output, unit))
     return output

@@ -16,7 +16,7 @@ template <class T> struct $pointer<T&> { typedef T* type; };
 struct $uint3 { unsigned x, y, z; };
 
 // A thread's position in its dispatch.
-struct $place {
+struct $thread_position {
   $uint3 position_in_grid, position_in_threadgroup, threadgroup_position;
   $uint3 threads_per_threadgroup;           // of this threadgroup: smaller at the grid's far edges
   $uint3 dispatch_threads_per_threadgroup;  // of a full one

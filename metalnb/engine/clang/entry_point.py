@@ -29,7 +29,7 @@ class Head:
     kernel : str
         The text before ``void``.
     lines : tuple of str
-        The first lines of its body; they declare ``here``, a ``$place``.
+        The first lines of its body; they declare ``here``, a ``$thread_position``.
     last : str
         A parameter after the kernel's, or an empty string.
     threadgroup : tuple of (str, str)
@@ -80,7 +80,7 @@ def source_with_entry(unit: Unit, entry: str, cell: str = "") -> str:
 def kernel_call(
     signature: Signature, inputs: Mapping[str, str] = MappingProxyType({}), pointers: Sequence[str] | None = None,
 ) -> str:  # fmt: skip
-    """Return the call of a kernel; ``here`` is a ``$place``.
+    """Return the call of a kernel; ``here`` is a ``$thread_position``.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _constants(unit: Unit) -> list[str]:
     return lines
 
 
-_PLACE = {
+_POSITION_MEMBERS = {
     "thread_position_in_grid": "position_in_grid",
     "thread_position_in_threadgroup": "position_in_threadgroup",
     "threadgroup_position_in_grid": "threadgroup_position",
@@ -126,7 +126,7 @@ _PLACE = {
 }
 _NOMINAL = " * ".join(f"here.dispatch_threads_per_threadgroup.{axis}" for axis in "xyz")
 _INPUT = {
-    **{name: f"here.{member}" for name, member in _PLACE.items()},
+    **{name: f"here.{member}" for name, member in _POSITION_MEMBERS.items()},
     "grid_origin": "$uint3{0, 0, 0}",
     "thread_index_in_simdgroup": "$simd_lane()",
     "simdgroup_index_in_threadgroup": "$simd_group()",

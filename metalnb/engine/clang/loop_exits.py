@@ -60,7 +60,7 @@ class _Context(NamedTuple):
 
 
 def compile_with_back_paths(unit: Unit, compile_text: Callable[[str], T]) -> T:
-    """Call `make` on the cell's text with paths back, or on the author's text if the compiler rejects that.
+    """Call `compile_text` on the cell's text with paths back, or on the author's text if the compiler rejects that.
 
     Parameters
     ----------

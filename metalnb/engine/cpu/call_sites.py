@@ -14,13 +14,13 @@ import numpy as np
 from metalnb.msl.text.scanned_cell import MAIN
 
 from .debug_lines import DebugLines, Line
-from .iteration_ends import Place
+from .iteration_ends import TextPosition
 from .object_files import object_file
 
 __all__ = ["call_site_ranks"]
 
 
-def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> bytes:
+def call_site_ranks(code: bytes, file: bytes, ends: Mapping[TextPosition, TextPosition]) -> bytes:
     """Return the ranks of a kernel's calls of ``metalnb_converge``, for `metalnb_call_sites` in runtime/fibers.c.
 
     Parameters
@@ -29,7 +29,7 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
         The kernel's object file.
     file : bytes
         The library that it was linked to.
-    ends : mapping of Place to Place
+    ends : mapping of TextPosition to TextPosition
         Positions in the cell that are ranked as other positions: see `metalnb.engine.cpu.iteration_ends`.
 
     Returns
@@ -56,6 +56,6 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
     return ranks.tobytes()
 
 
-def _sort_key(line: Line, ends: Mapping[Place, Place]) -> Place:
+def _sort_key(line: Line, ends: Mapping[TextPosition, TextPosition]) -> TextPosition:
     position = line.line, line.column
     return ends.get(position, position) if line.file == MAIN else position

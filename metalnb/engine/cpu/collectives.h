@@ -42,7 +42,7 @@ template <class T> inline T $of_word(metal::uint bits) {
     else if constexpr (sizeof(T) == 2) return __builtin_bit_cast(T, (metal::ushort)bits);
     else return __builtin_bit_cast(T, (metal::uchar)bits);
 }
-/// From a lane; one that takes no part gives its caller's own value.
+/// From a lane; for an inactive lane, the caller's own value.
 template <class T> __attribute__((convergent)) inline T $simd_shuffle(T x, metal::uint lane) {
     if constexpr (sizeof(T) == 8)
         return __builtin_bit_cast(T, metalnb_shuffle_u64(__builtin_bit_cast(metal::ulong, x), lane));

@@ -108,9 +108,9 @@ class CpuEngine(Observable, SharedMemory):
 
     def alloc(self, nbytes: int) -> Any:
         """Return plain memory, cache-line aligned."""
-        whole = np.empty(nbytes + _LINE, np.uint8)
-        first = -whole.ctypes.data % _LINE
-        return whole[first : first + nbytes]
+        buffer = np.empty(nbytes + _LINE, np.uint8)
+        offset = -buffer.ctypes.data % _LINE
+        return buffer[offset : offset + nbytes]
 
     def start(
         self, binary: ThreadBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
@@ -119,7 +119,7 @@ class CpuEngine(Observable, SharedMemory):
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MAX_THREADS:
             name = binary.unit.signature.name
-            message = f"{name}: a threadgroup of {threads} threads; engine 'cpu' has {_MAX_THREADS}"
+            message = f"{name}: a threadgroup of {threads} threads; engine 'cpu' allows {_MAX_THREADS}"
             raise KernelFault(message)
         if isinstance(binary, VectorBinary):
             return self._start_lanes(binary, arguments, grid, threadgroup)
@@ -203,7 +203,7 @@ def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: 
     elapsed.stop(nanoseconds * 1e-9, failed=not nanoseconds)
     if not nanoseconds:
         name = binary.unit.signature.name
-        message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
+        message = f"{name}: no memory for the threads' stacks: each core needs 512 MiB of addresses (see ulimit -v)"
         raise KernelFault(message)
 
 

@@ -68,7 +68,7 @@ class _Reader:
 
 
 class _LineProgram:
-    """Interprets one unit's line program (DWARF 4, section 6.2), from after its version."""
+    """Interprets one unit's line program (DWARF 4, section 6.2), starting after its version."""
 
     def __init__(self, r: _Reader) -> None:
         start = r.take("I") + r.at

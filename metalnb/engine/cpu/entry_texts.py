@@ -38,14 +38,14 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
     assumption = "assume_safety" if independent else "enable"
     return source_with_entry(
         unit,
-        f"{_HIDDEN} void metalnb_threads(const metal::ulong* $given, const $region* $r) {{\n"
+        f"{_HIDDEN} void metalnb_threads(const metal::ulong* $arguments, const $region* $r) {{\n"
         f"{_buffer_pointers(unit.signature)}"
         "  const $region $g = *$r;\n"
         "  for (unsigned $z = 0; $z < $g.size.z; ++$z)\n"
         "    for (unsigned $y = 0; $y < $g.size.y; ++$y)\n"
         f'_Pragma("clang loop vectorize({assumption})")\n'
         "      for (unsigned $x = 0; $x < $g.size.x; ++$x) {\n"
-        "        $place here = $thread_place($g, $x, $y, $z);\n"
+        "        $thread_position here = $position_of($g, $x, $y, $z);\n"
         f"        {kernel_call(unit.signature, _INPUTS)};\n"
         "      }\n"
         "}",
@@ -58,9 +58,9 @@ def fiber_text(unit: Unit) -> str:
         unit,
         cell=mark_iteration_ends(unit.text).text,
         entry="#pragma clang attribute pop\n"
-        f"{_HIDDEN} void metalnb_thread(const metal::ulong* $given, const $region* $r, unsigned $index) {{\n"
+        f"{_HIDDEN} void metalnb_thread(const metal::ulong* $arguments, const $region* $r, unsigned $index) {{\n"
         f"{_buffer_pointers(unit.signature)}"
-        "  $place here = $thread_place(*$r, $index);\n"
+        "  $thread_position here = $position_of(*$r, $index);\n"
         f"  {kernel_call(unit.signature, _INPUTS)};\n"
         "}",
     )
@@ -73,9 +73,9 @@ def lane_text(unit: Unit) -> str:
         unit,
         cell=cell if cell != unit.text else "",
         entry="#pragma clang attribute pop\n"
-        'extern "C" void metalnb_thread(const metal::ulong* $given, const $region* r) {\n'
+        'extern "C" void metalnb_thread(const metal::ulong* $arguments, const $region* r) {\n'
         f"{_buffer_pointers(unit.signature)}"
-        "  $place here = $lane_place(*r);\n"
+        "  $thread_position here = $lane_position(*r);\n"
         f"  {kernel_call(unit.signature, _LANE_INPUTS)};\n"
         "}",
     )
@@ -94,5 +94,5 @@ def _buffer_pointers(signature: Signature) -> str:
     lines = []
     for i, param in enumerate(signature.params):
         space = "__local" if param.space == "threadgroup" else "__global"
-        lines.append(f"  {space} void* const b{i} = ({space} void*)$given[{i}];\n")
+        lines.append(f"  {space} void* const b{i} = ({space} void*)$arguments[{i}];\n")
     return "".join(lines)

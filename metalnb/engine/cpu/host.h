@@ -28,7 +28,7 @@ template <class T> inline T $special_result(T x) {
     static_assert(sizeof(T) == 4, "one word");
     return __builtin_bit_cast(T, metalnb_special_u32(__builtin_bit_cast(metal::uint, x)));
 }
-#define $math(name) [](auto... given) { return $special_result($h_##name(given...)); }
+#define $math(name) [](auto... x) { return $special_result($h_##name(x...)); }
 #else
 #define $math(name) $h_##name
 #endif
@@ -63,7 +63,8 @@ inline long $mul_high(long x, long y) {
 // ---- The runtime's functions. A kernel that calls any of them runs as fibers, one per thread of a threadgroup; any
 // other kernel runs as a loop over the threads.
 extern "C" {
-typedef void $resolve(const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
+typedef void $resolve(
+    const metal::ulong* values, const metal::ulong* operands, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_index();    // in the threadgroup
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_threads_here();  // of the threadgroup
@@ -71,18 +72,18 @@ struct $slot { metal::uint size, alignment, id; };
 __attribute__((const, visibility("hidden"))) metal::ulong metalnb_storage(const __global $slot* variable);
 __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
 __attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_converge(
-    metal::ulong given, metal::ulong more, $resolve* how);
+    metal::ulong value, metal::ulong operand, $resolve* function);
 }
 // Output of a kernel (include/$printing); the format is identified by its address.
 #define METALNB_PRINTS
 struct $printed { metal::ulong value[4]; metal::uint kind, lanes; };  // kind: 0 float, 1 signed, 2 unsigned, 3 pointer
 extern "C" __attribute__((visibility("hidden"))) void metalnb_print(
-    metal::ulong format, metal::uint count, const $printed* given);
+    metal::ulong format, metal::uint count, const $printed* values);
 #ifdef METALNB_VALIDATED
 extern "C" {
 // Makes writes of a SIMD-group's threads visible to each other.
 __attribute__((visibility("hidden"))) void metalnb_ordered(
-    const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
+    const metal::ulong* values, const metal::ulong* operands, metal::ulong* results, metal::uint active);
 __attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, metal::uint of_shared, metal::uint of_device);
 }
 #endif

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from metalnb import cache
 
 from ..clang import driver
 from ..clang.driver import BackendError
-from ..clang.long_text import flags_for_length, limit_inlining
+from ..clang.long_kernels import flags_for_length, limit_inlining
 from ..unit import Unit
 from . import toolchain
-from .llvm_text import guard_divisions
+from .guarded_divisions import guard_divisions
 
-__all__ = ["compile_ir", "compile_object", "source_texts", "write_ir"]
+__all__ = ["compile_ir", "compile_object", "write_ir"]
 
 _TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
-
-
-def source_texts(unit: Unit) -> Iterator[str]:
-    """Yield the author's source of a unit: the needed parts of the cell and its header cells."""
-    yield from unit.texts.values()
 
 
 def compile_object(

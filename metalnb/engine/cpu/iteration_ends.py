@@ -18,9 +18,9 @@ from typing import NamedTuple
 from metalnb.msl.text.bracket_tree import Tree, outline
 from metalnb.msl.text.collective_calls import collective_functions, is_collective
 
-__all__ = ["MarkedText", "Place", "mark_iteration_ends"]
+__all__ = ["MarkedText", "TextPosition", "mark_iteration_ends"]
 
-Place = tuple[int, int]
+TextPosition = tuple[int, int]
 
 _BRANCHES = frozenset({
     "if", "continue", "switch", "for", "while", "do", "?", "&&", "||", "and", "or", "goto", "return",
@@ -35,7 +35,7 @@ class MarkedText(NamedTuple):
     """
 
     text: str
-    ends: dict[Place, Place]
+    ends: dict[TextPosition, TextPosition]
 
 
 def mark_iteration_ends(text: str) -> MarkedText:
@@ -59,7 +59,7 @@ def mark_iteration_ends(text: str) -> MarkedText:
     shifts = list(accumulate((len(edit.text) - (edit.end - edit.start) for edit in edits), initial=0))
     lines = [0, *(match.end() for match in re.finditer("\n", new))]
 
-    def position(offset: int) -> Place:
+    def position(offset: int) -> TextPosition:
         line = bisect_right(lines, offset)
         return line, len(new[lines[line - 1] : offset].encode()) + 1
 
@@ -114,7 +114,7 @@ _HEAD_KEYWORDS = frozenset({"if", "for", "while", "switch"})
 
 
 def _statement_end(tree: Tree, i: int) -> int:
-    """Return the position after the statement that starts at `i`, or -1 if it is not understood."""
+    """Return the position after the statement that starts at `i`, or -1 if it cannot be parsed."""
     count = len(tree.texts)
     while tree.text(i) == "[" == tree.text(i + 1):  # attributes
         i = tree.skip(i)

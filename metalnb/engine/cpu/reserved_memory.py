@@ -27,9 +27,9 @@ def reserve_memory(nbytes: int) -> mmap.mmap:
 @functools.cache
 def worker_region() -> int:
     """Return the address of the single worker's memory: its record, the stacks, threadgroup memory."""
-    _kept.append(reserve_memory(2 * _REGION))
-    start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
+    _worker_memory.append(reserve_memory(2 * _REGION))
+    start = np.frombuffer(_worker_memory[-1], np.uint8).ctypes.data
     return int(-(-start // _REGION) * _REGION)
 
 
-_kept: list[mmap.mmap] = []
+_worker_memory: list[mmap.mmap] = []

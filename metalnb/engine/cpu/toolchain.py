@@ -124,7 +124,7 @@ def load_kernel_library(code: bytes, runtime: str, cell: str = "") -> tuple[ctyp
         from .iteration_ends import mark_iteration_ends
 
         library.metalnb_call_sites.restype = None
-        key = cache.digest("places", file, cell)
+        key = cache.digest("call sites", file, cell)
         ends = mark_iteration_ends(cell).ends
         ranks = cache.store().make(key, "cpu-call-sites", lambda: call_site_ranks(code, file, ends))
         library.metalnb_call_sites(ctypes.c_char_p(ranks))
@@ -225,7 +225,7 @@ def pool() -> ctypes.CDLL:
 
 
 class _Region(ctypes.Structure):
-    """`place` in runtime/pool.c."""
+    """`fiber_region` in runtime/pool.c."""
 
     _fields_ = [("start", ctypes.c_void_p), ("stacks", ctypes.c_uint64), ("memory", ctypes.c_uint64)]
 
@@ -241,7 +241,7 @@ def borrow_region(dispatch: bytes) -> Iterator[int]:
     """
     region = _Region()
     if not pool().metalnb_lend(dispatch, ctypes.byref(region)):
-        message = "no memory for the threads' stacks: 512 MiB of addresses"
+        message = "no memory for the threads' stacks: each core needs 512 MiB of addresses (see ulimit -v)"
         raise KernelFault(message)
     try:
         yield region.start or 0

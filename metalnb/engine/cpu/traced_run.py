@@ -136,7 +136,7 @@ def run_traced(
     CompileError
     """
     if sys.platform != "linux":
-        message = f"mnb.trace runs under Linux only, for now; this is {sys.platform}"
+        message = f"mnb.trace runs only under Linux, for now; this is {sys.platform}"
         raise EngineUnavailable(message)
     library = _library(unit, text)
     static = library.metalnb_prepare()
@@ -188,7 +188,7 @@ class _ZonedCopy:
         try:
             self.memory = reserve_memory(_BEFORE + data.nbytes + _AFTER)
         except (OSError, ValueError) as error:
-            message = f"no addresses for a traced run: {_BEFORE + _AFTER >> 30} GiB for each array ({error})"
+            message = f"no addresses for a traced run: each array needs {_BEFORE + _AFTER >> 30} GiB ({error})"
             raise KernelFault(message) from error
         self.array = np.frombuffer(self.memory, np.uint8)[_BEFORE : _BEFORE + data.nbytes]
         self.array[:] = np.ascontiguousarray(data).view(np.uint8).reshape(-1)

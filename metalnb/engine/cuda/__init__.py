@@ -2,11 +2,11 @@
 
 It implements the interface in ``engine/base.py``; the driver's modules, streams and events stay inside.
 ``ptx`` compiles a unit to PTX with clang, after ``prelude.h``: ``nvptx.h`` implements what the MSL headers rely on,
-and ``grid_place.h`` computes a thread's position. ``driver_api`` loads the driver's API, ``nvidia_driver`` wraps a GPU
-and ``gpu_memory`` its memory; ``pinned_copies`` copies large arrays, ``launch_record`` packs a launch,
-``stream_events`` marks its start and end, ``assembling`` has the driver assemble PTX, and ``cuda_engine`` ties these
-together. ``cuda_checks`` is only for checked kernels. None of NVIDIA's packages is imported before the engine is
-opened.
+and ``grid_position.h`` computes a thread's position. ``driver_api`` loads the driver's API, ``nvidia_driver`` wraps a
+GPU and ``gpu_memory`` its memory; ``pinned_copies`` copies large arrays, ``argument_cache`` keeps small ones on the
+GPU, ``launch_record`` packs a launch, ``stream_events`` marks its start and end, ``assembling`` has the driver assemble
+PTX, and ``cuda_engine`` ties these together. ``cuda_checks`` is only for checked kernels. None of NVIDIA's packages is
+imported before the engine is opened.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ..clang.entry_point import ENTRY_POINT
 from ..robust.rewriting.check_insertion import CheckedModule
 from ..unit import Unit
 from .cuda_checks.checked_binary import CheckedBinary
-from .cuda_checks.two_step_ptx import compile_checked_ptx
+from .cuda_checks.checked_ptx import compile_checked_ptx
 from .launch_record import LaunchRecord
 from .nvidia_driver import LOADING, Gpu
 from .ptx import compile_ptx, ignores_threadgroups, limit_registers
@@ -85,12 +85,17 @@ class Assembler:
         return binary
 
     def form_for(self, binary: CheckedBinary, kernel: CheckedModule) -> CudaBinary:
-        """Return a checked kernel's form; without checks this is the unchecked kernel."""
+        """Return a checked kernel's form.
+
+        The form without checks is compiled from the text that was analyzed, too. Compiled from the source, the kernel
+        may contain accesses that were optimized away before the analysis, such as stores to an array that nothing
+        reads. Where these are out of bounds, clang would conclude, for example, that a loop never ends.
+        """
         form: CudaBinary | None = binary.forms.get(kernel.checks)
         if form is None:
             with binary.lock:
-                text = binary.source.ptx(kernel) if kernel.checks else compile_ptx(binary.unit, self._gpu.capability)
-                form = binary.forms[kernel.checks] = self._assemble(binary.unit, text, checked=bool(kernel.checks))
+                text = binary.source.ptx(kernel)
+                form = binary.forms[kernel.checks] = self._assemble(binary.unit, text, checked=True)
         return form
 
     def _assemble(self, unit: Unit, text: str, *, checked: bool = False) -> CudaBinary:

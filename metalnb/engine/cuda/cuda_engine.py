@@ -15,10 +15,10 @@ from ..robust.rewriting.check_insertion import CheckedModule
 from ..staging import DeviceMemory, Result, Staging
 from ..time_limits import current_limit
 from ..unit import Unit
+from .argument_cache import ArgumentCache
 from .assembling import Assembler, CudaBinary
-from .constants import Constants
 from .cuda_checks.checked_binary import CheckedBinary
-from .cuda_checks.gpu_dispatch import DispatchMemory, GpuDispatch
+from .cuda_checks.gpu_dispatch import CheckResources, GpuDispatch
 from .cuda_checks.gpu_ticket import GpuTicket
 from .cuda_checks.host_signals import HostSignals
 from .cuda_checks.stoppable_gpu_runs import StoppableRun, StoppableRuns
@@ -58,10 +58,10 @@ class CudaEngine(GpuMemory, Observable):
             stops=True,
         )
         self._events = Events(gpu)
-        self._constants = Constants(gpu)
+        self._argument_cache = ArgumentCache(gpu)
         self._staging = Staging(self)
         self._assembler = Assembler(gpu)
-        self._check_memory = DispatchMemory(self, self._constants, HostSignals(gpu))
+        self._check_resources = CheckResources(self, self._argument_cache, HostSignals(gpu))
         self._runs = StoppableRuns()
         gpu.settle = self._runs.finish
 
@@ -133,7 +133,7 @@ class CudaEngine(GpuMemory, Observable):
         self, binary: CheckedBinary, kernel: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
     ) -> GpuDispatch:
         with self._gpu:
-            return GpuDispatch(binary.unit, binary.source.checks.analysis, kernel, launch, self._check_memory)
+            return GpuDispatch(binary.unit, binary.source.checks.analysis, kernel, launch, self._check_resources)
 
     def _start_checked(
         self, form: CudaBinary, dispatch: GpuDispatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
@@ -228,9 +228,9 @@ class CudaEngine(GpuMemory, Observable):
         record.write(*values)
         if dispatch is not None:
             record.checks(*dispatch.addresses)
-        for launch, place in plan:
-            if place is not record.place:
-                record.set_place(place)
+        for launch, grid_position in plan:
+            if grid_position is not record.grid_position:
+                record.set_grid_position(grid_position)
             status = launch()
             if status:
                 self._gpu.take((self._gpu.api.CUresult(status),), binary.name)
@@ -240,16 +240,16 @@ class CudaEngine(GpuMemory, Observable):
         self, binary: CudaBinary, record: LaunchRecord, grid: Grid, threadgroup: Grid, dynamic: int
     ) -> tuple[PlannedLaunch, ...]:
         """Return a dispatch's launches, cached for the next dispatch over the same grid."""
-        plan: list[PlannedLaunch] = []
+        launches: list[PlannedLaunch] = []
         for launch in split_launches(grid, threadgroup, full_size=binary.full_size):
             with binary.lock:
                 handle = self._assembler.function(binary, math.prod(launch.shape[3:]), row=launch.row).handle
             call = record.call(self._gpu.launch, int(handle), launch.shape, dynamic, int(self._gpu.stream))
-            plan.append((call, launch.place))
+            launches.append((call, launch.grid_position))
         if len(record.plans) >= _PLANS:
             record.plans.clear()
-        plan_tuple = record.plans[grid, threadgroup, dynamic] = tuple(plan)
-        return plan_tuple
+        plan = record.plans[grid, threadgroup, dynamic] = tuple(launches)
+        return plan
 
     def _bind(
         self, binary: CudaBinary, arguments: Sequence[Any]
@@ -281,14 +281,14 @@ class CudaEngine(GpuMemory, Observable):
         if not host_arguments:
             return values, dynamic, [], ()
         bound = [(params[i].writable, arguments[i]) for i in host_arguments]
-        places, results = self._staging.bind(binary.unit.signature.name, bound)
-        for i, place in zip(host_arguments, places, strict=True):
-            values[i] = place.memory.handle.address + place.offset
-        return values, dynamic, results, places
+        bindings, results = self._staging.bind(binary.unit.signature.name, bound)
+        for i, binding in zip(host_arguments, bindings, strict=True):
+            values[i] = binding.memory.handle.address + binding.offset
+        return values, dynamic, results, bindings
 
     def _cache_argument(self, values: list[int], i: int, argument: Any) -> bool:
         """Cache a small read-only argument on the GPU; return whether it is one."""
-        address = self._constants.address_of(argument)
+        address = self._argument_cache.address_of(argument)
         if address is not None:
             values[i] = address
         return address is not None

@@ -146,8 +146,8 @@ class GpuMemory:
             index = self._gpu.device_of(address) if nbytes else self._gpu.index
             if index != self._gpu.index:
                 owner_name, name = (f"cuda:{i}" if i else "cuda" for i in (index, self._gpu.index))
-                places = f"the array is on GPU {index}, engine {name!r} on {self._gpu.index}"
-                message = f"{places}: pass device={owner_name!r}."
+                mismatch = f"the array is on GPU {index}, engine {name!r} on {self._gpu.index}"
+                message = f"{mismatch}: pass device={owner_name!r}."
                 raise ValueError(message)
             if stream not in {None, 1}:
                 self._gpu.take(self._gpu.api.cuStreamSynchronize(stream))

@@ -16,9 +16,9 @@ from ..grid_split import equal_boxes
 
 __all__ = ["DriverLaunch", "LaunchRecord", "PlannedLaunch", "split_launches"]
 
-PlannedLaunch = tuple[Callable[[], int], bytes]  # a complete driver call, and its place in the grid
+PlannedLaunch = tuple[Callable[[], int], bytes]  # a complete driver call, and its position in the grid
 
-_PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
+_GRID_POSITION = struct.Struct("16I")  # struct $launch of grid_position.h
 _CHECKS = struct.Struct("3Q")  # limits, faults, flag
 _MAX_BLOCKS = 65535  # blocks along y and z
 _MAX_DEPTH = 64  # threads along z in a block
@@ -31,14 +31,14 @@ class DriverLaunch(NamedTuple):
     ----------
     shape : tuple of 6 int
         Blocks, then threads of a block, x first.
-    place : bytes
-        ``$launch`` of ``grid_place.h``.
+    grid_position : bytes
+        ``$launch`` of ``grid_position.h``.
     row : bool
         Whether a threadgroup is launched as one row of threads.
     """
 
     shape: tuple[int, ...]
-    place: bytes
+    grid_position: bytes
     row: bool
 
 
@@ -56,8 +56,8 @@ class LaunchRecord:
 
     Attributes
     ----------
-    place : bytes
-        The place currently in the record.
+    grid_position : bytes
+        The position currently in the record.
     checks : callable
         Writes a checked kernel's additional parameters: three addresses.
     write : callable
@@ -68,7 +68,7 @@ class LaunchRecord:
         The last of these, with its key: reused without a lookup when a dispatch passes the same tuples.
     """
 
-    __slots__ = ("_bytes", "_place_bytes", "_pointers", "checks", "place", "plans", "recent", "write")
+    __slots__ = ("_bytes", "_grid_position_bytes", "_pointers", "checks", "grid_position", "plans", "recent", "write")
 
     def __init__(self, signature: Signature, *, checked: bool = False) -> None:
         text, size, offsets = "=", 0, []
@@ -80,22 +80,22 @@ class LaunchRecord:
             size += width
         offsets.append(size + -size % 4)
         values = struct.Struct(text + "x" * (-size % 4))
-        checks_offset = values.size + _PLACE.size
+        checks_offset = values.size + _GRID_POSITION.size
         checks_offset += -checks_offset % _CHECKS.size if checked else 0
         self._bytes = bytearray(checks_offset + (_CHECKS.size if checked else 0))
         offsets += range(checks_offset, len(self._bytes), 8)
         self.write = functools.partial(values.pack_into, self._bytes, 0)
         self.checks = functools.partial(_CHECKS.pack_into, self._bytes, checks_offset)
-        self.place = b""
+        self.grid_position = b""
         self.plans: dict[tuple[Grid, Grid, int], tuple[PlannedLaunch, ...]] = {}
         self.recent: tuple[Grid | None, Grid | None, int, tuple[PlannedLaunch, ...]] = (None, None, 0, ())
-        self._place_bytes = memoryview(self._bytes)[values.size : values.size + _PLACE.size]
+        self._grid_position_bytes = memoryview(self._bytes)[values.size : values.size + _GRID_POSITION.size]
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
-        self._pointers = (ctypes.c_void_p * len(offsets))(*(start + place for place in offsets))
+        self._pointers = (ctypes.c_void_p * len(offsets))(*(start + offset for offset in offsets))
 
-    def set_place(self, place: bytes) -> None:
+    def set_grid_position(self, grid_position: bytes) -> None:
         """Write a launch's position in the grid."""
-        self._place_bytes[:] = self.place = place
+        self._grid_position_bytes[:] = self.grid_position = grid_position
 
     def call(
         self, launch: Callable[..., int], handle: int, shape: tuple[int, ...], dynamic: int, stream: int
@@ -125,6 +125,6 @@ def split_launches(grid: Grid, threadgroup: Grid, *, full_size: bool) -> tuple[D
         for y, z in itertools.product(range(0, count[1], _MAX_BLOCKS), range(0, count[2], _MAX_BLOCKS)):
             blocks = (count[0], min(count[1] - y, _MAX_BLOCKS), min(count[2] - z, _MAX_BLOCKS))
             start = (first[0], first[1] + y, first[2] + z)
-            place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, full_size + 2 * row)
-            launches.append(DriverLaunch((*blocks, *threads), place, row))
+            grid_position = _GRID_POSITION.pack(*start, *threadgroup, *grid, *groups, *size, full_size + 2 * row)
+            launches.append(DriverLaunch((*blocks, *threads), grid_position, row))
     return tuple(launches)

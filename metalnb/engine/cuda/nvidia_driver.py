@@ -53,7 +53,7 @@ class Gpu:
         ``cuLaunchKernelEx``, with the GIL released. It takes ctypes objects directly and no Python numbers, which saves
         0.4 µs per launch over cuda-bindings.
     current : threading.local
-        ``here`` is True in a thread in which the context is permanently current: then `launch` need not set it.
+        ``is_set`` is True in a thread in which the context is permanently current: `launch` need not set it there.
     settle : callable
         Called before driver calls that wait for the stream, because the driver's waits do not handle signals.
     """
@@ -84,7 +84,7 @@ class Gpu:
         """Return a function of the driver itself, which takes ctypes objects."""
         address = self.take(self.api.cuGetProcAddress(name, since, 0))
         if not address:
-            message = f"engine 'cuda' needs a driver of CUDA 11.8 or later; this one is of {self.version}"
+            message = f"engine 'cuda' needs a driver for CUDA 11.8 or later; this one is for {self.version}"
             raise EngineUnavailable(message)
         function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(address)
         return function
@@ -155,7 +155,7 @@ class Gpu:
         _, description = self.api.cuGetErrorString(status)
         reason = f"{(description or b'unknown error').decode()} ({(name or b'?').decode()})"
         if status == names.CUDA_ERROR_OUT_OF_MEMORY:
-            message = f"engine 'cuda': {reason}: free arrays, or metalnb.clear_cache()"
+            message = f"engine 'cuda': {reason}: free arrays, or call metalnb.clear_cache()"
             raise MemoryError(message)
         fatal = {
             names.CUDA_ERROR_ILLEGAL_ADDRESS, names.CUDA_ERROR_MISALIGNED_ADDRESS, names.CUDA_ERROR_LAUNCH_FAILED,
@@ -167,7 +167,7 @@ class Gpu:
         if status in fatal:
             raise KernelFault(
                 f"{subject}: {reason}. This process can no longer use the GPU, and the arrays on it are lost: restart "
-                "the notebook's kernel. validate(…) on engine 'cpu' names a wrong index."
+                "the notebook's kernel. To find a wrong index, call validate(…) on engine 'cpu'."
             )
         raise KernelFault(f"{kernel}: {reason}" if kernel else f"engine 'cuda': {reason}")
 

@@ -51,7 +51,7 @@ inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sq
 inline long $mul_high(long x, long y) { return __nvvm_mulhi_ll(x, y); }
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __nvvm_mulhi_ull(x, y); }
 
-// ---- A thread's position in a block; the entry point's version is in grid_place.h.
+// ---- A thread's position in a block; the entry point's version is in grid_position.h.
 inline metal::size_t $index_here() {
     return ($register(tid_z) * $register(ntid_y) + $register(tid_y)) * $register(ntid_x) + $register(tid_x);
 }
@@ -123,10 +123,10 @@ template <class T, class F> $any_lanes T $combined_lanes(T x, F combine) {
             x = combine(x, $shuffle_among(lanes, x, $simd_lane() ^ distance));
         return x;
     }
-    metal::uint left = lanes;
-    T result = $shuffle_among(lanes, x, __builtin_ctz(left));
+    metal::uint remaining = lanes;
+    T result = $shuffle_among(lanes, x, __builtin_ctz(remaining));
 #pragma clang loop unroll(disable)
-    while (left &= left - 1) result = combine(result, $shuffle_among(lanes, x, __builtin_ctz(left)));
+    while (remaining &= remaining - 1) result = combine(result, $shuffle_among(lanes, x, __builtin_ctz(remaining)));
     return result;
 }
 
@@ -145,8 +145,8 @@ template <class T, class F> $any_lanes T $folded(T x, T neutral, metal::uint lan
     } else {
         T so_far = neutral;
 #pragma clang loop unroll(disable)
-        for (metal::uint left = active; left; left &= left - 1) {
-            const metal::uint i = __builtin_ctz(left);
+        for (metal::uint remaining = active; remaining; remaining &= remaining - 1) {
+            const metal::uint i = __builtin_ctz(remaining);
             so_far = combine(so_far, $shuffle_among(active, x, i));
             through = lane == i ? so_far : through;
         }

@@ -50,7 +50,7 @@ def restore_padding(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
         if name not in tables:
             return table[0]
         if len(tables[name]) != int(size):
-            message = f"'{name}' has {size} bytes, not {len(tables[name])}"
+            message = f"'{name}' takes {size} bytes in PTX and {len(tables[name])} bytes in LLVM IR"
             raise ValueError(message)
         return f"{begin}{{{', '.join(map(str, tables[name]))}}}"
 

@@ -4,7 +4,7 @@
 #include "nvptx.h"
 #include "metal_stdlib"
 #include "entry_point.h"
-#include "grid_place.h"
+#include "grid_position.h"
 #ifdef $CHECKED
 #include "cuda_checks/faults.h"
 #endif

@@ -43,13 +43,18 @@ _RETURN_BEYOND = "if ($beyond(here.position_in_grid, launch)) return;"
 _LAUNCH, _SHARED = "const $launch launch", ("unsigned o{i}", "$dynamic_storage(o{i})")
 # The last parameters are for the checks, which are inserted later.
 _CHECKED = Head(
-    _KERNEL, ("$place here = $here(launch, launch.how & 2);", _RETURN_BEYOND, "here = $known_place(here);"),
+    _KERNEL,
+    (
+        "$thread_position here = $current_position(launch, launch.flags & 2);",
+        _RETURN_BEYOND,
+        "here = $known_position(here);",
+    ),
     f"{_LAUNCH}, const __global metal::ulong* limits, __global $fault* faults, const __global $flag* flag", _SHARED,
 )  # fmt: skip
 
 
 def _head(*, row: bool) -> Head:
-    here = f"$place here = $here(launch, {'true' if row else 'false'});"
+    here = f"$thread_position here = $current_position(launch, {'true' if row else 'false'});"
     return Head(_KERNEL, (here, _RETURN_BEYOND), _LAUNCH, _SHARED)
 
 
@@ -144,8 +149,9 @@ def finish_ptx(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     try:
         text = restore_padding(unit, text, llvm)
     except ValueError as error:
-        message = f"a table at program scope holds vectors of three, which clang writes wrongly as PTX: {error}"
-        raise CompileError([kernel_diagnostic(unit, message, "declare it of packed_float3, or of float4")]) from None
+        message = f"engine 'cuda' cannot compile a table of three-component vectors at program scope: {error}"
+        hint = "declare the table's elements as packed_float3 or float4"
+        raise CompileError([kernel_diagnostic(unit, message, hint)]) from None
     return _declare_limits(text, unit.signature.max_threads)
 
 

@@ -53,7 +53,7 @@ class Events:
             self._mark(number)
             first = self._marks[0][0]
         if number - first >= _MAX_IN_FLIGHT:
-            self.wait(first)  # an error is also the next wait's status
+            self.wait(first)  # the next wait reports an error, too
 
     def _mark(self, number: int) -> Any:
         event = self.record(timed=False)

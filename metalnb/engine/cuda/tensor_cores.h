@@ -106,11 +106,11 @@ template <class T> METAL_FUNC uint $pair_at(const __local T* from, ulong first, 
 template <class P, class F> METAL_FUNC bool $lines_loaded(P, F, bool, thread uint&, thread uint&) { return false; }
 #ifdef $MATRIX_LINES
 template <class T, class F>
-METAL_FUNC bool $lines_loaded(const __local T* from, F place, bool transposed, thread uint& rows, thread uint& columns) {
+METAL_FUNC bool $lines_loaded(const __local T* from, F index, bool transposed, thread uint& rows, thread uint& columns) {
     const uint l = $simd_lane() & 7;
-    const __local ushort* line = reinterpret_cast<const __local ushort*>(from + (transposed ? place(0, l) : place(l, 0)));
-    const ulong step = transposed ? place(0, 1) - place(0, 0) : place(1, 0) - place(0, 0);
-    if ((reinterpret_cast<uintptr_t>(from + place(0, 0)) | step * sizeof(T)) & 15) return false;  // uniform
+    const __local ushort* line = reinterpret_cast<const __local ushort*>(from + (transposed ? index(0, l) : index(l, 0)));
+    const ulong step = transposed ? index(0, 1) - index(0, 0) : index(1, 0) - index(0, 0);
+    if ((reinterpret_cast<uintptr_t>(from + index(0, 0)) | step * sizeof(T)) & 15) return false;  // uniform
     rows = transposed ? $matrix_turned(line) : $matrix_lines(line);
     columns = transposed ? $matrix_lines(line) : $matrix_turned(line);
     return true;
@@ -129,20 +129,20 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         $rows = $pair<T>(at(i, j), at(i, j + 1));
         $columns = $pair<T>(at(j, i), at(j + 1, i));
     }
-    /// The same from memory: place(row, column) is the index of an element.
-    template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool transposed) {
-        if ($lines_loaded(from, place, transposed, $rows, $columns)) return;
+    /// The same from memory: index(row, column) is the index of an element.
+    template <class P, class F> METAL_FUNC void $fill_from(P from, F index, bool transposed) {
+        if ($lines_loaded(from, index, transposed, $rows, $columns)) return;
         const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
-        $rows = $pair_at<T>(from, place(i, j), place(i, j + 1), !transposed);
-        $columns = $pair_at<T>(from, place(j, i), place(j + 1, i), transposed);
+        $rows = $pair_at<T>(from, index(i, j), index(i, j + 1), !transposed);
+        $columns = $pair_at<T>(from, index(j, i), index(j + 1, i), transposed);
     }
     $COLLECTIVE uint $left(vec<T, 2> elements) const {
         return $shown ? $moved($pair(elements.$get(0), elements.$get(1)), $lane_of_apples($simd_lane())) : $rows;
     }
     $COLLECTIVE uint $right(vec<T, 2> elements) const { return $shown ? $turned(elements) : $columns; }
     $COLLECTIVE vec<float, 2> $sum(vec<T, 2> elements) const {
-        const vec<T, 2> own = $of_pair<T>($left(elements));
-        return vec<float, 2>(float(own.$get(0)), float(own.$get(1)));
+        const vec<T, 2> pair = $of_pair<T>($left(elements));
+        return vec<float, 2>(float(pair.$get(0)), float(pair.$get(1)));
     }
     $COLLECTIVE vec<T, 2> $take(float first, float second) { return $take_rows($rounded_pair<T>(first, second)); }
     $COLLECTIVE vec<T, 2> $take_rows(uint pair) {
@@ -179,8 +179,8 @@ template <class T> struct $matrix_forms<T, 4> {  // of float, used only for sums
         $first = at(i, j);
         $second = at(i, j + 1);
     }
-    template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool) {
-        $fill([=](uint row, uint column) { return from[place(row, column)]; });
+    template <class P, class F> METAL_FUNC void $fill_from(P from, F index, bool) {
+        $fill([=](uint row, uint column) { return from[index(row, column)]; });
     }
     $COLLECTIVE vec<float, 2> $sum(vec<float, 2> elements) const {
         const uint from = $lane_of_apples($simd_lane());
@@ -229,8 +229,8 @@ $COLLECTIVE void metalnb_multiply_block(
     thread simdgroup_matrix<D, 8, 8>& above, thread simdgroup_matrix<D, 8, 8>& below, simdgroup_matrix<T, 8, 8> a00,
     simdgroup_matrix<T, 8, 8> a01, simdgroup_matrix<T, 8, 8> a10, simdgroup_matrix<T, 8, 8> a11,
     simdgroup_matrix<T, 8, 8> b0, simdgroup_matrix<T, 8, 8> b1) {
-    const vec<float, 2> one = above.$sum(above.$elements), other = below.$sum(below.$elements);
-    float sum[4] = {one.$get(0), one.$get(1), other.$get(0), other.$get(1)};
+    const vec<float, 2> upper = above.$sum(above.$elements), lower = below.$sum(below.$elements);
+    float sum[4] = {upper.$get(0), upper.$get(1), lower.$get(0), lower.$get(1)};
     $add_products<T>(sum, a00.$left(a00.$elements), a10.$left(a10.$elements), a01.$left(a01.$elements),
                      a11.$left(a11.$elements), b0.$right(b0.$elements), b1.$right(b1.$elements));
     above.$elements = above.$take(sum[0], sum[1]);

@@ -96,7 +96,10 @@ class ControlFlow:
         self._nest()
 
     def _dominators(self) -> dict[str, str]:
-        """Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001."""
+        """Return each block's immediate dominator.
+
+        Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
+        """
         number, idom, has_changed = self.number, {self.entry: self.entry}, True
         while has_changed:
             has_changed = False
@@ -105,7 +108,7 @@ class ControlFlow:
                 for other in others:
                     while best != other:
                         if number[best] < number[other]:
-                            best, other = other, best  # noqa: PLW2901  (two fingers that climb)
+                            best, other = other, best  # noqa: PLW2901  (the paper's two fingers)
                         best = idom[best]
                 has_changed |= idom.get(label) != best
                 idom[label] = best
@@ -138,7 +141,7 @@ class ControlFlow:
                 worklist += self.predecessors[block]
 
     def _nest(self) -> None:
-        """Find the loops around blocks and loops: two loops are nested or disjoint."""
+        """Find the innermost loop around each block and each loop; any two loops are nested or disjoint."""
         for loop in sorted(self.loops.values(), key=lambda loop: -len(loop.body)):
             loop.parent = self.loop_of[loop.header]
             self.loop_of.update(dict.fromkeys(loop.body, loop.header))

@@ -64,7 +64,7 @@ def read_instruction(line: str) -> IRInstruction:
     try:
         return _read_line(line)
     except (ValueError, IndexError, KeyError, TypeError) as error:
-        message = f"LLVM IR: not understood: {line.strip()} ({error})"
+        message = f"cannot parse this LLVM IR: {line.strip()} ({error})"
         raise UnsupportedIR(message) from error
 
 
@@ -84,7 +84,7 @@ def _read_line(line: str) -> IRInstruction:
     inst.debug_location = debug_location
     reader = _READERS.get(opcode)
     if reader is None:
-        message = f"an unknown instruction: {opcode}"
+        message = f"unknown instruction {opcode}"
         raise UnsupportedIR(message)
     flags, rest = _read_flags(rest)
     inst.flags = flags
@@ -181,8 +181,9 @@ def _getelementptr(inst: IRInstruction, rest: str) -> None:
     parts = split_list(rest)
     inst.element = type_of(parts[0])
     inst.operands = [_operand(part) for part in parts[1:]]
+    pointer = inst.operands[0].type
     counts = [o.type.count for o in inst.operands if o.type.kind == "vector"]
-    inst.type = type_of(f"<{counts[0]} x ptr>") if counts else _POINTER
+    inst.type = type_of(f"<{counts[0]} x {pointer}>") if counts and pointer.kind != "vector" else pointer
 
 
 def _vector_operation(inst: IRInstruction, rest: str) -> None:

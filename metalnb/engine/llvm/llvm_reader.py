@@ -46,7 +46,7 @@ def read_module(text: str, *, bodies: bool = True) -> IRModule:
             function = _read_function(line, lines, module.types)
             module.functions[function.name] = function
         elif not _read_top_level(module, line):
-            message = f"LLVM IR: not understood: {line}"
+            message = f"cannot parse this LLVM IR: {line}"
             raise UnsupportedIR(message)
     return module
 
@@ -75,7 +75,7 @@ def _read_top_level(module: IRModule, line: str) -> bool:
 def _read_function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> IRFunction:
     match = _HEAD.match(head)
     if match is None:
-        message = f"LLVM IR: not understood: {head}"
+        message = f"cannot parse this LLVM IR: {head}"
         raise UnsupportedIR(message)
     parameters = []
     for part in split_list(_parameter_list(match[2])):

@@ -84,7 +84,7 @@ def type_of(text: str) -> IRType:
         return IRType(text, "integer", int(text[1:]))
     kind = "named" if text[0] == "%" else "float" if text in _FLOATS else "other"
     if kind == "other" and text not in {"void", "label", "metadata", "token"}:
-        message = f"an unknown type: {text}"
+        message = f"unknown type {text}"
         raise UnsupportedIR(message)
     return IRType(text, kind, _FLOATS.get(text, 0))
 
@@ -96,7 +96,7 @@ def _composite_type(text: str) -> IRType:
         return IRType(text, "struct", fields=tuple(map(type_of, fields)), packed=packed)
     count, _, element = text[1:-1].partition(" x ")
     if not count.isdigit():
-        message = f"an unknown type: {text}"
+        message = f"unknown type {text}"
         raise UnsupportedIR(message)
     return IRType(text, "vector" if text[0] == "<" else "array", count=int(count), fields=(type_of(element),))
 
@@ -189,8 +189,8 @@ class MemoryLayout:
             bits = ir_type.count * (ir_type.element.bits if ir_type.element.kind != "pointer" else 64)
             return 1 << max(0, (bits + 7) // 8 - 1).bit_length()
         if ir_type.kind == "integer":
-            whole = (ir_type.bits + 7) // 8
-            return 1 << (whole - 1).bit_length() if whole <= 8 else -(-whole // 16) * 16
+            nbytes = (ir_type.bits + 7) // 8
+            return 1 << (nbytes - 1).bit_length() if nbytes <= 8 else -(-nbytes // 16) * 16
         return ir_type.bits // 8
 
     def alignment(self, ir_type: IRType) -> int:

@@ -14,8 +14,8 @@ __all__ = ["read_fault"]
 # Metal's name, from `MTLCommandBufferError` -> the fault's kind, and its meaning.
 _MEANING = {
     "Timeout": ("stopped", "it ran longer than the system lets a GPU work at a time. Make the grid smaller"),
-    "PageFault": ("", "it accessed memory that it was not given. `validate` names the access"),
-    "InvalidResource": ("", "a buffer of it was freed while it ran"),
+    "PageFault": ("", "it accessed memory outside its arguments. `validate` finds the access"),
+    "InvalidResource": ("", "one of its buffers was freed while it ran"),
     "OutOfMemory": ("", "the GPU has no memory left for it"),
     "StackOverflow": ("", "its functions call each other too deeply, or have too many variables"),
     "NotPermitted": ("", "the system does not let this process use the GPU now"),

@@ -59,8 +59,8 @@ def check_threads(kernel: str, threadgroup: Grid, limit: int) -> None:
     """
     threads = math.prod(threadgroup)
     if threads > limit:
-        message = f"a threadgroup of {threads} threads; this kernel allows {limit} on this device, for its registers"
-        raise LaunchError(f"{kernel}: {message}. Pass threadgroup={limit} or less.")
+        message = f"a threadgroup of {threads} threads; this kernel allows {limit} on this device"
+        raise LaunchError(f"{kernel}: {message}, because of its registers. Pass threadgroup={limit} or less.")
 
 
 def check_memory_lengths(signature: Signature, declared: int, lengths: list[int], limit: int) -> None:

@@ -129,11 +129,11 @@ class MetalEngine(Observable, SharedMemory):
         ArgumentError
             For an array in NumPy's memory.
         """
-        place = self._staging.engine_place(memory)
-        if place is None:
+        binding = self._staging.engine_binding(memory)
+        if binding is None:
             raise ArgumentError("the array is NumPy's memory, which has no address there. Pass a copy: mnb.array(…).")
-        address: int = place.memory.buffer.gpuAddress()
-        return address + place.offset
+        address: int = binding.memory.buffer.gpuAddress()
+        return address + binding.offset
 
     def start(self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> MetalTicket:
         """Start a dispatch.
@@ -215,14 +215,14 @@ class MetalEngine(Observable, SharedMemory):
         lengths = [(p.index, round_up_length(a)) for p, a in bound if p.space == "threadgroup"]
         check_memory_lengths(signature, binary.threadgroup_bytes, [n for _, n in lengths], self._max_memory)
         values, staged = self._values([(p, a) for p, a in bound if p.space != "threadgroup"])
-        places, results = self._staging.bind(signature.name, [(p.writable, a) for p, a in staged])
+        bindings, results = self._staging.bind(signature.name, [(p.writable, a) for p, a in staged])
         buffers = []
-        for (param, _), place in zip(staged, places, strict=True):
-            check_offset(signature.name, param, place.offset, apple=self._apple)
-            buffers.append((param.index, place.memory.buffer, place.offset))
+        for (param, _), binding in zip(staged, bindings, strict=True):
+            check_offset(signature.name, param, binding.offset, apple=self._apple)
+            buffers.append((param.index, binding.memory.buffer, binding.offset))
         memories = (m for _, a in bound if isinstance(a, Pointed) for m in a.memories)
-        indirect = map(self._staging.engine_place, memories)
-        indirect_buffers = [place.memory.buffer for place in indirect if place is not None]
+        indirect = map(self._staging.engine_binding, memories)
+        indirect_buffers = [binding.memory.buffer for binding in indirect if binding is not None]
         name, pipeline = signature.name, binary.pipeline
         encoded = EncodedDispatch(
             name=name, pipeline=pipeline, grid=grid, threadgroup=threadgroup, buffers=buffers, values=values,
@@ -232,14 +232,14 @@ class MetalEngine(Observable, SharedMemory):
 
     def _values(self, bound: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
         """Separate the small read-only arguments, which Metal copies into the command, from the others."""
-        writes_copy = any(p.writable and self._staging.engine_place(a) is None for p, a in bound)
+        writes_copy = any(p.writable and self._staging.engine_binding(a) is None for p, a in bound)
         values: list[tuple[int, bytes]] = []
         staged: list[tuple[Param, Any]] = []
         for param, argument in bound:
             if isinstance(argument, (bytes, bytearray)):
                 is_small = 0 < len(argument) <= BYTES
             else:  # another argument may write to the same array
-                is_hosts = not writes_copy and self._staging.engine_place(argument) is None
+                is_hosts = not writes_copy and self._staging.engine_binding(argument) is None
                 is_small = is_hosts and 0 < argument.nbytes <= BYTES
             if is_small and not param.writable:
                 values.append((param.index, self._staging.read_bytes(argument)))
@@ -249,7 +249,7 @@ class MetalEngine(Observable, SharedMemory):
 
     def bind(self, memory: Any) -> Any:
         """Return the launch argument for memory; a constant record becomes a shared buffer."""
-        if self._staging.engine_place(memory) is not None:
+        if self._staging.engine_binding(memory) is not None:
             return memory
         buffer = self.alloc(memory.nbytes)
         self.copy_in(buffer, 0, np.ascontiguousarray(memory).reshape(-1).view(np.uint8))

@@ -54,8 +54,10 @@ def read_findings(bindings: Bindings, unit: Unit, command: Any, fault: KernelFau
         if log.type() != bindings.metal.MTLFunctionLogTypeValidation:
             continue
         message = str(log.description())
-        place = log.debugLocation()
-        diagnostic = None if place is None else text.diagnostic(int(place.line()), int(place.column()), message)
+        location = log.debugLocation()
+        diagnostic = None
+        if location is not None:
+            diagnostic = text.diagnostic(int(location.line()), int(location.column()), message)
         diagnostics.append(diagnostic or _at_kernel(unit, message))
     if fault is not None:
         diagnostics.append(_at_kernel(unit, str(fault)))

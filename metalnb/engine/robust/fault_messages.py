@@ -78,7 +78,7 @@ def describe_fault(
     elements = "1 element" if memory.count == 1 else f"{memory.count:,} elements"
     message = f"{unit.signature.name}, {where}: thread {fault.thread} of threadgroup {fault.group} {access.kind} "
     if memory.count < 0:
-        message += "by a pointer that is in none of its buffers."
+        message += "through a pointer outside all of its buffers."
     else:
         message += f"{memory.name}[{memory.index}]{_wrap_note(memory)}; {memory.name} has {elements}."
     if memory.space not in {"thread", "threadgroup"} and 0 <= memory.count <= max(fault.thread):
@@ -164,11 +164,11 @@ def _memory(
     unit: Unit, analysis: Analysis, access: Access, offset: int, sizes: Sequence[int], addresses: Sequence[int],
     text: str,
 ) -> _Memory:  # fmt: skip
-    place = analysis.roots.place(access.pointer)
-    root, match = analysis.roots.root(place.root), _NAME.match(text)
+    address = analysis.roots.address(access.pointer)
+    root, match = analysis.roots.root(address.root), _NAME.match(text)
     name = match[0] if match else ""
     if root is None:
-        roots = [analysis.roots.root(source) for source in analysis.roots.sources(place.root)]
+        roots = [analysis.roots.root(source) for source in analysis.roots.sources(address.root)]
         numbers = [source.number for source in roots if source is not None and source.kind == "argument"]
         root, offset = _nearest(numbers, addresses, sizes, offset)
         if root is None:
@@ -188,9 +188,9 @@ def _first_outside(access: Access, offset: int, size: int) -> int:
 
 def _element_size(analysis: Analysis, root: Root) -> int:
     """Return the element size of a root, inferred from its accesses; 0 if unknown."""
-    places = (analysis.roots.place(access.pointer) for access in analysis.accesses)
-    own_places = (place for place in places if analysis.roots.root(place.root) == root)
-    return max((step for place in own_places for _, step in place.terms), default=0)
+    pointer_addresses = (analysis.roots.address(access.pointer) for access in analysis.accesses)
+    root_addresses = (address for address in pointer_addresses if analysis.roots.root(address.root) == root)
+    return max((step for address in root_addresses for _, step in address.terms), default=0)
 
 
 def _nearest(

@@ -73,7 +73,7 @@ class Analysis:
 
     def _is_known(self, pointer: str) -> bool:
         """Return whether a pointer leads to memory that the launch describes."""
-        root = self.roots.place_of(self.roots.values.by_name(pointer)).root
+        root = self.roots.address_of(self.roots.values.by_name(pointer)).root
         is_record = root.op == "parameter" and root.word in self.entry.record_parameters
         return not is_record and not self.roots.may_be_loaded(pointer)
 

@@ -20,14 +20,14 @@ from .entry_protocol import EntryPoint, Root
 from .scalar_graph.operand_scalars import Scalar
 from .scalar_graph.ssa_values import ScalarGraph
 
-__all__ = ["PointerPlace", "Root", "Roots", "ScalarPlace"]
+__all__ = ["AffineAddress", "Root", "Roots", "ScalarAddress"]
 
 _SPACE = re.compile(r"addrspace\(\d+\)")
 
 
 @dataclass(frozen=True, slots=True)
-class PointerPlace:
-    """A pointer's target: a root, and the offset from there in bytes, modulo 2^64.
+class AffineAddress:
+    """What a pointer points to: a root, plus an affine offset in bytes, modulo 2^64.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class PointerPlace:
     terms: tuple[tuple[str, int], ...]
 
 
-class ScalarPlace(NamedTuple):
-    """A pointer's target in terms of values instead of names."""
+class ScalarAddress(NamedTuple):
+    """The same as `AffineAddress`, with scalars instead of names."""
 
     root: Scalar
     offset: int = 0
@@ -53,7 +53,7 @@ class ScalarPlace(NamedTuple):
 
 
 class Roots:
-    """Finds where pointers point to.
+    """Finds what each pointer points to.
 
     Parameters
     ----------
@@ -75,15 +75,16 @@ class Roots:
         self.order = reverse_postorder(self.function)
         self.values = ScalarGraph(self.function, self.order)
         self._module, self._entry = module, entry
-        self.place_of = functools.cache(self._place_of)
+        self.address_of = functools.cache(self._address_of)
         self.root_of = functools.cache(self._root_of)
 
     # ---- Lookup by LLVM names.
 
-    def place(self, pointer: str) -> PointerPlace:
-        """Return where a pointer points to."""
-        place = self.place_of(self.values.by_name(pointer))
-        return PointerPlace(self.name(place.root), place.offset, tuple((s.name, stride) for s, stride in place.terms))
+    def address(self, pointer: str) -> AffineAddress:
+        """Return what a pointer points to."""
+        address = self.address_of(self.values.by_name(pointer))
+        terms = tuple((scalar.name, stride) for scalar, stride in address.terms)
+        return AffineAddress(self.name(address.root), address.offset, terms)
 
     def root(self, name: str) -> Root | None:
         """Return the memory whose start a value points to; None if that is ambiguous or unknown."""
@@ -104,7 +105,7 @@ class Roots:
         while worklist:
             loads = [s.inst for s in self._sources(worklist.pop(), visited) if s.op == "load" and s.inst is not None]
             for holder in (self.values.of(inst.pointer) for inst in loads):
-                root = self.root_of(self.place_of(holder).root)
+                root = self.root_of(self.address_of(holder).root)
                 if root is not None and root.kind == "argument":
                     return True
                 worklist.append(holder)
@@ -152,7 +153,7 @@ class Roots:
         """Yield the pointers that a pointer may be computed from."""
         worklist = [value]
         while worklist:
-            root = self.place_of(worklist.pop()).root
+            root = self.address_of(worklist.pop()).root
             if root in visited or (root.is_constant and not root.number):
                 continue
             visited.add(root)
@@ -161,7 +162,7 @@ class Roots:
             else:
                 yield root
 
-    def _place_of(self, pointer: Scalar) -> ScalarPlace:
+    def _address_of(self, pointer: Scalar) -> ScalarAddress:
         offset, terms = 0, list[tuple[Scalar, int]]()
         while True:
             inst = pointer.inst
@@ -171,7 +172,7 @@ class Roots:
             elif pointer.op == "add" and pointer.operands[1].is_constant:
                 offset += pointer.operands[1].number
             else:
-                return ScalarPlace(pointer, offset, tuple(terms))
+                return ScalarAddress(pointer, offset, tuple(terms))
             pointer = pointer.operands[0]
 
     def _index_terms(self, pointer: Scalar, inst: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:

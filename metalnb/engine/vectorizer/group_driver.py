@@ -4,35 +4,14 @@ from __future__ import annotations
 
 from .simd_forms import SimdForm
 
-__all__ = ["write_driver"]
+__all__ = ["REGION_OFFSETS", "write_driver"]
 
-_PLACES = "i32 %gx, i32 %gy, i32 %gz, i32 %x, i32 %y, i32 %z, i32 %index"
-_MAX_GROUPS = 1024  # rows of a threadgroup of 1024 threads
+REGION_OFFSETS = {"first": (0, 4, 8), "size": (12, 16, 20), "nominal": (24, 28, 32)}  # of dispatch.h's region
 
-_SIZES = """
-  %px = getelementptr i8, ptr %region, i64 12
-  %nx = load i32, ptr %px
-  %py = getelementptr i8, ptr %region, i64 16
-  %ny = load i32, ptr %py
-  %pz = getelementptr i8, ptr %region, i64 20
-  %nz = load i32, ptr %pz
-  %fx = load i32, ptr %region
-  %qy = getelementptr i8, ptr %region, i64 4
-  %fy = load i32, ptr %qy
-  %qz = getelementptr i8, ptr %region, i64 8
-  %fz = load i32, ptr %qz
-  %wx = getelementptr i8, ptr %region, i64 24
-  %tx = load i32, ptr %wx
-  %wy = getelementptr i8, ptr %region, i64 28
-  %ty = load i32, ptr %wy
-  %wz = getelementptr i8, ptr %region, i64 32
-  %tz = load i32, ptr %wz
-  %gx0 = mul i32 %fx, %tx
-  %gy0 = mul i32 %fy, %ty
-  %gz0 = mul i32 %fz, %tz
-"""
-_HEAD = "define hidden i32 @metalnb_threads({region}, ptr %arena, ptr %frames, i64 %bytes) #1 {{"
-_REGION = "ptr noalias readonly %given, ptr noalias readonly %region"
+_POSITIONS = "i32 %gx, i32 %gy, i32 %gz, i32 %x, i32 %y, i32 %z, i32 %index"
+_MAX_SIMD_GROUPS = 1024  # of a threadgroup whose 1024 rows have one thread each
+_HEAD = "define hidden i32 @metalnb_threads({parameters}, ptr %arena, ptr %frames, i64 %bytes) #1 {{"
+_PARAMETERS = "ptr noalias readonly %arguments, ptr noalias readonly %region"
 
 
 def write_driver(form: SimdForm, *, has_barriers: bool) -> str:
@@ -44,16 +23,27 @@ def write_driver(form: SimdForm, *, has_barriers: bool) -> str:
     has_barriers : bool
         Whether there are barriers, so that SIMD-groups are coroutines.
     """
-    lines = [_HEAD.format(region=_REGION), "begin:"]
+    lines = [_HEAD.format(parameters=_PARAMETERS), "begin:"]
     if has_barriers:
-        lines.append(f"  %handles = alloca [{_MAX_GROUPS} x ptr]")
-    lines.append(_SIZES)
+        lines.append(f"  %handles = alloca [{_MAX_SIMD_GROUPS} x ptr]")
+    lines += _load_region()
     loops = _flat_loop if form.flat else _row_loops
     lines.append(loops(form, has_barriers=has_barriers))
     lines += ["started:", *(_resume_loop() if has_barriers else ["  ret i32 1"]), "}"]
     if not has_barriers and not form.full:
         lines.append(_partial_function(form))
     return "\n".join(lines) + "\n"
+
+
+def _load_region() -> list[str]:
+    """Return IR that loads a threadgroup's position and sizes, and finds its first thread's position in the grid."""
+    lines = [""]
+    for pointer, value, field in (("p", "n", "size"), ("q", "f", "first"), ("w", "t", "nominal")):
+        for axis, offset in zip("xyz", REGION_OFFSETS[field], strict=True):
+            if offset:
+                lines.append(f"  %{pointer}{axis} = getelementptr i8, ptr %region, i64 {offset}")
+            lines.append(f"  %{value}{axis} = load i32, ptr %{f'{pointer}{axis}' if offset else 'region'}")
+    return [*lines, *(f"  %g{axis}0 = mul i32 %f{axis}, %t{axis}" for axis in "xyz"), ""]
 
 
 def _row_loops(form: SimdForm, *, has_barriers: bool) -> str:
@@ -79,7 +69,7 @@ rows_x:
   %x = phi i32 [ 0, %rows_y ], [ %x2, %next ]{x}
   %gx = add i32 %gx0, %x
   %index = add i32 %first, %x
-  %left = sub i32 %nx, %x
+  %remaining = sub i32 %nx, %x
 {_group_run(form, has_barriers=has_barriers)}
 next:
   %x2 = add i32 %x, {form.width}
@@ -108,7 +98,7 @@ groups:
   %x = add i32 0, 0
   %y = add i32 0, 0
   %z = add i32 0, 0
-  %left = sub i32 %threads, %index
+  %remaining = sub i32 %threads, %index
 {_group_run(form, has_barriers=has_barriers)}
 next:
   %index2 = add i32 %index, {form.width}
@@ -119,7 +109,7 @@ next:
 def _group_run(form: SimdForm, *, has_barriers: bool) -> str:
     """Return IR that runs one SIMD-group, or starts it as a coroutine."""
     mask = f"<{form.width} x i1>"
-    arguments = f"ptr %given, ptr %region, ptr %arena, {_PLACES}"
+    arguments = f"ptr %arguments, ptr %region, ptr %arena, {_POSITIONS}"
     all_lanes = f", {mask} splat (i1 true)"
     if has_barriers:
         lines = []
@@ -130,7 +120,7 @@ def _group_run(form: SimdForm, *, has_barriers: bool) -> str:
         return "\n".join([
             *lines,
             f"  %h = call ptr @metalnb_lanes({arguments}{mask_argument}, ptr %frames, i64 %bytes, i64 %n)",
-            f"  %slot = getelementptr [{_MAX_GROUPS} x ptr], ptr %handles, i64 0, i64 %n",
+            f"  %slot = getelementptr [{_MAX_SIMD_GROUPS} x ptr], ptr %handles, i64 0, i64 %n",
             "  store ptr %h, ptr %slot",
             "  %n2 = add i64 %n, 1",
             "  %none = icmp eq ptr %h, null",
@@ -138,13 +128,13 @@ def _group_run(form: SimdForm, *, has_barriers: bool) -> str:
         ])  # fmt: skip
     if form.full:
         return f"  call void @metalnb_lanes({arguments}{all_lanes})\n  br label %next"
-    return f"""  %whole = icmp uge i32 %left, {form.width}
-  br i1 %whole, label %all_lanes, label %some_lanes
+    return f"""  %is_full = icmp uge i32 %remaining, {form.width}
+  br i1 %is_full, label %all_lanes, label %some_lanes
 all_lanes:
   call void @metalnb_lanes({arguments}{all_lanes})
   br label %next
 some_lanes:
-  call void @metalnb_part({arguments}, i32 %left)
+  call void @metalnb_part({arguments}, i32 %remaining)
   br label %next"""
 
 
@@ -152,18 +142,18 @@ def _partial_mask(form: SimdForm) -> list[str]:
     ramp = ", ".join(f"i32 {i}" for i in range(form.width))
     vector = f"<{form.width} x i32>"
     return [
-        f"  %left1 = insertelement {vector} poison, i32 %left, i64 0",
-        f"  %lefts = shufflevector {vector} %left1, {vector} poison, {vector} zeroinitializer",
-        f"  %mask = icmp ult {vector} <{ramp}>, %lefts",
+        f"  %remaining1 = insertelement {vector} poison, i32 %remaining, i64 0",
+        f"  %remaining_lanes = shufflevector {vector} %remaining1, {vector} poison, {vector} zeroinitializer",
+        f"  %mask = icmp ult {vector} <{ramp}>, %remaining_lanes",
     ]
 
 
 def _partial_function(form: SimdForm) -> str:
     mask = f"<{form.width} x i1>"
     lines = "\n".join(_partial_mask(form))
-    return f"""define internal void @metalnb_part({_REGION}, ptr %arena, {_PLACES}, i32 %left) #2 {{
+    return f"""define internal void @metalnb_part({_PARAMETERS}, ptr %arena, {_POSITIONS}, i32 %remaining) #2 {{
 {lines}
-  call void @metalnb_lanes(ptr %given, ptr %region, ptr %arena, {_PLACES}, {mask} %mask)
+  call void @metalnb_lanes(ptr %arguments, ptr %region, ptr %arena, {_POSITIONS}, {mask} %mask)
   ret void
 }}"""
 
@@ -172,23 +162,23 @@ def _resume_loop() -> list[str]:
     """Return IR that resumes all SIMD-groups, from barrier to barrier, until all have ended."""
     return f"""  br label %round
 round:
-  br label %each
-each:
+  br label %group
+group:
   %i = phi i64 [ 0, %round ], [ %i2, %after ]
   %any = phi i1 [ false, %round ], [ %any2, %after ]
-  %at = getelementptr [{_MAX_GROUPS} x ptr], ptr %handles, i64 0, i64 %i
-  %one = load ptr, ptr %at
-  %done = call i1 @llvm.coro.done(ptr %one)
+  %handle_slot = getelementptr [{_MAX_SIMD_GROUPS} x ptr], ptr %handles, i64 0, i64 %i
+  %handle = load ptr, ptr %handle_slot
+  %done = call i1 @llvm.coro.done(ptr %handle)
   br i1 %done, label %after, label %run
 run:
-  call void @llvm.coro.resume(ptr %one)
+  call void @llvm.coro.resume(ptr %handle)
   br label %after
 after:
-  %any2 = phi i1 [ %any, %each ], [ true, %run ]
+  %any2 = phi i1 [ %any, %group ], [ true, %run ]
   %i2 = add i64 %i, 1
   %more_groups = icmp ult i64 %i2, %n2
-  br i1 %more_groups, label %each, label %over
-over:
+  br i1 %more_groups, label %group, label %round_end
+round_end:
   br i1 %any2, label %round, label %ended
 ended:
   ret i32 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import type_of
-from .group_driver import write_driver
+from .group_driver import REGION_OFFSETS, write_driver
 from .not_vectorized import NotVectorized
 from .shape_analysis.interleaving import find_granules
 from .shape_analysis.lane_flow import LaneFlow
@@ -34,7 +34,7 @@ THREAD_FUNCTION = "metalnb_thread"
 _THREAD_CALLS = frozenset({
     "metalnb_barrier", "metalnb_storage", "metalnb_never", "metalnb_threads_here", "metalnb_fault", "metalnb_every",
 })  # fmt: skip
-_PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
+_POSITIONS = tuple(f"metalnb_{space}_{axis}" for space in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 (\d+) \}")
 _MAX_PRIVATE_BYTES = 32 << 10  # bytes of thread arrays; a stack holds 32 times as much
 _MAX_INTEGER_BITS = 64  # LLVM 22 miscompiles vectors of i128
@@ -73,7 +73,7 @@ def _called_functions(function: IRFunction) -> set[str]:
 
 def uses_simdgroup(module: IRModule) -> bool:
     """Return whether a kernel calls a SIMD function, or uses its lane or SIMD-group."""
-    thread_calls = {*_PLACES, "metalnb_index", *_THREAD_CALLS}
+    thread_calls = {*_POSITIONS, "metalnb_index", *_THREAD_CALLS}
     called = _called_functions(module.functions[THREAD_FUNCTION])
     return any(name.startswith("metalnb_") and name not in thread_calls for name in called)
 
@@ -115,7 +115,7 @@ def vectorize(
     layout = module.layout
     private_bytes = sum(layout.size(inst.element) for inst in function if inst.opcode == "alloca" and inst.element)
     if private_bytes > _MAX_PRIVATE_BYTES:
-        message = f"its own variables take {private_bytes} bytes of a thread"
+        message = f"its own variables take {private_bytes} bytes in each thread"
         raise NotVectorized(message)
     arrays, pure = find_granules(flow, layout), _pure_functions(module)
     analysis = LaneShapes(flow, layout, form.width, position_shapes(form), arrays, pure)
@@ -182,7 +182,7 @@ def _write_prologue(body: FunctionBody, function: IRFunction, form: SimdForm, *,
     if coroutine:
         write_coroutine_start(emitter)
     mark = emitter.mark()
-    for parameter, name in zip(function.parameters, ("%given", "%region"), strict=True):
+    for parameter, name in zip(function.parameters, ("%arguments", "%region"), strict=True):
         body.values[parameter.text] = LaneValue(parameter.type, UNIFORM, name, None, mark)
     called = _called_functions(function)
     if "metalnb_storage" in called:
@@ -193,14 +193,14 @@ def _write_prologue(body: FunctionBody, function: IRFunction, form: SimdForm, *,
         scalars["simdgroup"] = emitter.op("lshr i32 %index, 5")
     if "metalnb_threads_here" in called:
         x, y, z = (emitter.op(f"load i32, ptr {emitter.op(f'getelementptr i8, ptr %region, i64 {at}')}")
-                   for at in (12, 16, 20))  # fmt: skip
+                   for at in REGION_OFFSETS["size"])  # fmt: skip
         scalars["threads_here"] = emitter.op(f"mul i32 {emitter.op(f'mul i32 {x}, {y}')}, {z}")
     positions_mark = emitter.mark()
     for name, shape in position_shapes(form).items():
         if not shape.varying:
             scalar = scalars[name.removeprefix("metalnb_")]
             body.positions[name] = LaneValue(_WORD, shape, scalar, None, positions_mark)
-    if form.flat and called & {*_PLACES}:
+    if form.flat and called & {*_POSITIONS}:
         _write_flat_positions(body)
 
 
@@ -218,8 +218,9 @@ def _write_flat_positions(body: FunctionBody) -> None:
         return quotient, op(f"sub {lanes} {a}, {op(f'mul {lanes} {quotient}, {b}')}")
 
     index = op(f"add {lanes} {emitter.splat('i32', '%index')}, {emitter.ramp('i32', 1)}")
-    row, x = divide(index, load_size(12))
-    z, y = divide(row, load_size(16))
+    width, height, _ = REGION_OFFSETS["size"]
+    row, x = divide(index, load_size(width))
+    z, y = divide(row, load_size(height))
     group = dict(zip("xyz", (x, y, z), strict=True))
     for axis, first in zip("xyz", ("%gx", "%gy", "%gz"), strict=True):
         grid = op(f"add {lanes} {group[axis]}, {emitter.splat('i32', first)}")
@@ -264,7 +265,7 @@ def _assemble(module: IRModule, body: FunctionBody, form: SimdForm, *, coroutine
     """Return the module's complete text."""
     emitter = body.emitter
     parameters = (
-        "ptr noalias readonly %given, ptr noalias readonly %region, ptr %arena, i32 %gx, i32 %gy, i32 %gz, "
+        "ptr noalias readonly %arguments, ptr noalias readonly %region, ptr %arena, i32 %gx, i32 %gy, i32 %gz, "
         f"i32 %x, i32 %y, i32 %z, i32 %index, {emitter.mask} %mask"
     )
     if coroutine:

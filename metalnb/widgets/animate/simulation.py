@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.call.kernel import Dispatch
-from metalnb.engine.staging import copy_to_host, place_of
+from metalnb.engine.staging import binding_of, copy_to_host
 from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundArgument, BoundCall
@@ -95,7 +95,7 @@ class Simulation:
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """Return an array after the last step; it shares memory with the state if the device shares the host's."""
         value = self._values[self._current_place(name)]
-        return value if place_of(value) is None else copy_to_host(self._engine, value)
+        return value if binding_of(value) is None else copy_to_host(self._engine, value)
 
     def arrays(self) -> SimpleNamespace:
         """Return all arrays, by the names of their parameters."""
@@ -118,9 +118,9 @@ class Simulation:
         return self.call.dispatch(values), self.call.dispatch([values[i] for i in self._order])
 
     def _put(self, value: Any, array: np.ndarray[Any, Any]) -> None:
-        place = place_of(value)
-        if place is not None:
-            self._engine.copy_in(place.memory, place.offset, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        binding = binding_of(value)
+        if binding is not None:
+            self._engine.copy_in(binding.memory, binding.offset, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         elif value is not array:
             np.copyto(value, array)
 

@@ -13,9 +13,9 @@ import pytest
 import metalnb as mnb
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.cpu import toolchain
-from metalnb.engine.cpu.profiled import counting_pieces, counting_workers
+from metalnb.engine.cpu.profiled import counting_workers, threadgroup_queue
 from metalnb.engine.cpu.profiled.counted_run import run_counted
-from metalnb.engine.cpu.profiled.counting_pieces import ThreadgroupQueue
+from metalnb.engine.cpu.profiled.threadgroup_queue import ThreadgroupQueue
 from metalnb.profiling import latest_counts
 from metalnb.profiling.latest_counts import KnownCounts
 
@@ -56,7 +56,7 @@ def four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform == "win32":
         pytest.skip("one worker counts on Windows")
     monkeypatch.setattr(counting_workers, "_SECONDS_TO_SHARE", 0.0)
-    monkeypatch.setattr(counting_pieces, "_BURST", 0.0005)
+    monkeypatch.setattr(threadgroup_queue, "_BURST", 0.0005)
     monkeypatch.setattr(toolchain, "cores", lambda: 4)
 
 
@@ -161,7 +161,7 @@ def test_proven_kernels_do_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> Non
     def started(*_given: Any) -> None:
         pytest.fail("it ran to be checked")
 
-    monkeypatch.setattr("metalnb.engine.cpu.profiled.checked_first._engine", started)
+    monkeypatch.setattr("metalnb.engine.cpu.profiled.checked_run._engine", started)
     twice = mnb.compile(
         HEAD + "kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]])"
         " { out[i] = 2 * x[i]; }"

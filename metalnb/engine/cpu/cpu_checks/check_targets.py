@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...robust.rewriting.check_target import EntryVariables
-from ...robust.rewriting.written_code import WrittenCode
+from ...robust.rewriting.ir_builder import IRBuilder
 
 __all__ = ["FiberTarget", "LaneTarget"]
 
@@ -20,14 +20,14 @@ class _ArgumentArray:
         self._arguments = arguments
         self.argument_count = count
 
-    def write_argument(self, code: WrittenCode, number: int) -> str:
+    def write_argument(self, code: IRBuilder, number: int) -> str:
         """Write the instructions that read an argument's address."""
         pointer = code.op(f"getelementptr i8, ptr {self._arguments}, i64 {8 * number}")
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {pointer}, align 8')} to ptr")
 
-    def write_stop_test(self, code: WrittenCode, start: EntryVariables) -> str:
+    def write_stop_test(self, code: IRBuilder, entry_code: EntryVariables) -> str:
         """Emit the test for whether loops must stop, which reads the records' first word."""
-        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {start.records}, align 8')}, 0")
+        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {entry_code.records}, align 8')}, 0")
 
 
 class LaneTarget(_ArgumentArray):
@@ -39,11 +39,11 @@ class LaneTarget(_ArgumentArray):
         "metalnb_every": "declare i1 @metalnb_every(i1)",
     }
 
-    def write_all_test(self, code: WrittenCode, flag: str) -> str:
+    def write_all_test(self, code: IRBuilder, flag: str) -> str:
         """Write a test that a condition holds for all threads that run together."""
         return code.op(f"call i1 @metalnb_every(i1 {flag})")
 
-    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: IRBuilder, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         code.do(f"call void @metalnb_fault(ptr {records}, i32 {check}, i64 {offset})")
 
@@ -69,11 +69,11 @@ class FiberTarget(_ArgumentArray):
         arguments, self._region, self._index = parameters
         super().__init__(arguments, argument_count)
 
-    def write_all_test(self, _code: WrittenCode, flag: str) -> str:
+    def write_all_test(self, _code: IRBuilder, flag: str) -> str:
         """Return the condition unchanged: this thread runs on its own."""
         return flag
 
-    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: IRBuilder, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         thread = f"i32 {check}, i64 {offset}, i32 {self._index}"
         code.do(f"call void @metalnb_faulted(ptr {records}, ptr {self._region}, {thread})")

@@ -12,9 +12,9 @@ from ...robust.kernel_analysis import Analysis
 from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from ..entry_texts import fiber_text
+from ..guarded_divisions import guard_divisions
 from ..ir_build import compile_ir, write_ir
 from ..lanes.lane_entry import LaneEntry
-from ..llvm_text import guard_divisions
 from .check_targets import FiberTarget
 
 __all__ = ["ThreadChecks", "find_thread_checks"]

@@ -152,7 +152,10 @@ class VectorBinary(Binary):
         key = form, kernel.checks
         text = self.texts.get(key)
         if text is None:
-            text = self.texts[key] = vector_build.vectorize_form(kernel.module, form)
+            try:
+                text = self.texts[key] = vector_build.vectorize_form(kernel.module, form)
+            except UnsupportedIR as error:
+                raise NotVectorized(str(error)) from error
         return text
 
     def _load(self, form: VectorizedKernel) -> VectorCode:
@@ -162,7 +165,7 @@ class VectorBinary(Binary):
             raise NotVectorized(str(refused)) from refused
         library = toolchain.load_lane_library(code)
         run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
-        out_of_memory = ctypes.c_uint32.in_dll(library, "metalnb_full")
+        out_of_memory = ctypes.c_uint32.in_dll(library, "metalnb_out_of_memory")
         return VectorCode(run, form.storage_bytes, out_of_memory, library, form.gathers)
 
 

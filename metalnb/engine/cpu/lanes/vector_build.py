@@ -10,7 +10,7 @@ from metalnb import cache
 from ...clang import driver
 from ...clang.driver import BackendError, Target
 from ...clang.inlining import INLINE_ALL
-from ...clang.long_text import count_arithmetic, flags_for_vectors
+from ...clang.long_kernels import count_arithmetic, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectorizer.lane_count import max_lanes
@@ -21,8 +21,8 @@ from ...vectorizer.vector_code.vector_target import VectorTarget, vector_target
 from ...vectorizer.vectorize import VectorizedKernel, has_barriers, uses_simdgroup, vectorize
 from .. import toolchain
 from ..entry_texts import lane_text
+from ..guarded_divisions import guard_divisions
 from ..linking import run_tool
-from ..llvm_text import guard_divisions
 
 __all__ = ["compile_vectorized", "lane_count", "machine", "thread_text", "vectorize_form"]
 
@@ -100,7 +100,7 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
 
 
 def has_division(unit: Unit) -> bool:
-    """Return whether a unit may contain a division, as integer divisions need a separate step so as not to trap."""
+    """Return whether a unit may contain a division; integer divisions need a step that keeps them from trapping."""
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 

@@ -63,7 +63,7 @@ inline float $h_atan2(float y, float x) {
     const float shorter = steep ? across : up, longer = steep ? up : across;
     const float quotient = shorter / longer, one = 1, two = 2, none = 0;
     const float slope = shorter == longer ? one : quotient, arc = $small_atan(longer == 0 ? shorter : slope);
-    const metal::uint left = $bits_of(x), right = ~left;
-    const float half_turn = left >> 31 ? two : none;
-    return $flip_sign($add_to_quarters(steep ? one : half_turn, arc, steep ? right : left), $bits_of(y));
+    const metal::uint sign = $bits_of(x), opposite = ~sign;
+    const float half_turn = sign >> 31 ? two : none;
+    return $flip_sign($add_to_quarters(steep ? one : half_turn, arc, steep ? opposite : sign), $bits_of(y));
 }

@@ -156,11 +156,11 @@ inline float $special_power(float x, float y, float value) {
     const metal::uint negative = $bits_of(x) & 0x80000000;
     const float size = __builtin_elementwise_abs(x), halved = y * 0.5f, sum = x + y, one = 1;
     const float infinity = __builtin_inff(), zero = 0, undefined = __builtin_nanf("");
-    const bool whole = __builtin_elementwise_rint(y) == y, even = __builtin_elementwise_rint(halved) == halved;
+    const bool is_integer = __builtin_elementwise_rint(y) == y, even = __builtin_elementwise_rint(halved) == halved;
     const bool extreme = ($bits_of(size) - 1) >= 0x7f7fffff;  // 0 or infinity
     const float limit = (size < 1) == (y < 0) ? infinity : zero, plain = size == 1 ? one : value;
-    const float power = $flip_sign(extreme ? limit : plain, whole & !even ? negative : 0);
-    const float real = (negative != 0) & !whole & !extreme ? undefined : power;
+    const float power = $flip_sign(extreme ? limit : plain, is_integer & !even ? negative : 0);
+    const float real = (negative != 0) & !is_integer & !extreme ? undefined : power;
     const float number = (x != x) | (y != y) ? sum : real;
     return (x == 1) | (y == 0) ? one : number;
 }

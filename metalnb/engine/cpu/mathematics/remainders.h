@@ -43,8 +43,8 @@ inline float $large_remainder(float size, float of) {
 /// of the last place of x or y.
 inline float $h_fmod(float x, float y) {
     const float size = __builtin_elementwise_abs(x), of = __builtin_elementwise_abs(y), infinity = __builtin_inff();
-    const float quotient = size / of, whole = __builtin_elementwise_rint(quotient);
-    const float rest = $subtract_multiple(size, whole, of), more = rest + of;
+    const float quotient = size / of, n = __builtin_elementwise_rint(quotient);
+    const float rest = $subtract_multiple(size, n, of), more = rest + of;
     float value = rest < 0 ? more : rest;
     const bool usual = (quotient < 0x1p20f) & (of < infinity);
     if (__builtin_expect(!usual, 0)) value = $large_remainder(size, of);

@@ -12,7 +12,7 @@ import numpy as np
 from ...base import Grid
 from ...unit import Unit
 from ..cpu_engine import dispatch
-from .checked_first import check_accesses
+from .checked_run import check_accesses
 from .copied_arguments import copy_arguments
 from .counted_build import CountedBuild, counted_build
 from .counters import SUMS, THREADGROUP_REGION
@@ -57,12 +57,12 @@ def run_counted(
     groups = prod(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     threadgroup_bytes = build.storage_bytes + sum(-(-a // 16) * 16 for a in arguments if isinstance(a, int))
     regions = tuple((memory, _granule(unit, number, memory)) for number, memory in arrays)
-    counters, done = count_with_workers(
+    counters, groups_run = count_with_workers(
         build, CountedDispatch(description, groups, regions, threadgroup_bytes, banks), seconds, progress,
     )  # fmt: skip
     numbers = [number for number, _ in arrays]
     return Counts(
-        groups=groups, sampled=done, lines=_lines(build, counters.blocks),
+        groups=groups, sampled=groups_run, lines=_lines(build, counters.blocks),
         accesses=tuple(_accesses(build, counters.sites, numbers)), barriers=tuple(_barriers(build, counters.barriers)),
         marks=dict(zip(numbers, counters.marks, strict=True)), registers=build.registers,
         threadgroup_bytes=build.threadgroup_bytes, variables=build.variables,

@@ -75,18 +75,18 @@ class Counters:
 
     def add(self, other: Counters) -> None:
         """Add another worker's counts; of two samples keep the costlier one, or the first."""
-        for mine, theirs in zip(self.sites, other.sites, strict=True):
+        for site, other_site in zip(self.sites, other.sites, strict=True):
             for name in SUMS:
-                mine[name] += theirs[name]
-            mine["repeated"] = max(mine["repeated"], theirs["repeated"])
-            if (int(theirs["cost"]), -int(theirs["order"])) > (int(mine["cost"]), -int(mine["order"])):
+                site[name] += other_site[name]
+            site["repeated"] = max(site["repeated"], other_site["repeated"])
+            if (int(other_site["cost"]), -int(other_site["order"])) > (int(site["cost"]), -int(site["order"])):
                 for name in _SAMPLE:
-                    mine[name] = theirs[name]
+                    site[name] = other_site[name]
         for name in _BARRIER.names or ():
             self.barriers[name] += other.barriers[name]
         self.blocks += other.blocks
-        for my_marks, their_marks in zip(self.marks, other.marks, strict=True):
-            np.bitwise_or(my_marks.marks, their_marks.marks, out=my_marks.marks)
+        for marks, other_marks in zip(self.marks, other.marks, strict=True):
+            np.bitwise_or(marks.marks, other_marks.marks, out=marks.marks)
 
 
 def _zeros(size: int) -> np.ndarray[Any, Any]:

@@ -90,8 +90,8 @@ class CountingCode:
 
     def _loaded_bytes(self, body: FunctionBody, instruction: IRInstruction) -> int:
         """Return the bytes that a GPU would load: a single component of a vector if no other is used."""
-        one = instruction.type.kind == "vector" and len(self._used_components.get(instruction.result, ())) == 1
-        return body.analysis.layout.size(instruction.type.element if one else instruction.type)
+        ir_type, used = instruction.type, self._used_components.get(instruction.result, ())
+        return body.analysis.layout.size(ir_type.element if ir_type.kind == "vector" and len(used) == 1 else ir_type)
 
     @property
     def globals(self) -> str:
@@ -132,10 +132,10 @@ class CountingCode:
             return
         emitter = body.emitter
         mask = emitter.mask_bits(body.mask)
-        taken = emitter.mask_bits(emitter.mask_and(body.mask, body.vector(condition.text, condition.type)))
-        some = emitter.op(f"icmp ne i32 {taken}, 0")
-        not_all = emitter.op(f"icmp ne i32 {taken}, {mask}")
-        diverges = emitter.op(f"and i1 {some}, {not_all}")
+        taken_bits = emitter.mask_bits(emitter.mask_and(body.mask, body.vector(condition.text, condition.type)))
+        any_taken = emitter.op(f"icmp ne i32 {taken_bits}, 0")
+        not_all_taken = emitter.op(f"icmp ne i32 {taken_bits}, {mask}")
+        diverges = emitter.op(f"and i1 {any_taken}, {not_all_taken}")
         self._add(body, self.blocks[instruction.block], 2, emitter.op(f"zext i1 {diverges} to i64"))
 
     def _count_call(self, body: FunctionBody, instruction: IRInstruction) -> None:

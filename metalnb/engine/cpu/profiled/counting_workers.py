@@ -20,7 +20,7 @@ from metalnb.errors import KernelFault
 from .. import toolchain
 from .counted_build import CountedBuild
 from .counters import PATTERN_WORDS, Counters, CountingRecord, RegionRecord
-from .counting_pieces import ThreadgroupQueue
+from .threadgroup_queue import ThreadgroupQueue
 
 __all__ = ["CountedDispatch", "count_with_workers"]
 
@@ -138,7 +138,7 @@ class _Worker:
                 self._run_threadgroups(piece, memory)
                 piece = self.pieces.take(len(piece), time.perf_counter() - start)
                 on_piece()
-        if ctypes.c_uint32.in_dll(self._library, "metalnb_full").value:
+        if ctypes.c_uint32.in_dll(self._library, "metalnb_out_of_memory").value:
             message = f"{self._build.name}: no memory for the values that its SIMD-groups keep across a barrier"
             raise KernelFault(message)
         self.counters.blocks[:] = np.ctypeslib.as_array(blocks).reshape(-1, 4)

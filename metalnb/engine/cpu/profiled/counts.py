@@ -44,10 +44,10 @@ class Operations:
     simd: int = 0
     private: int = 0
 
-    def add(self, more: Operations, times: int = 1) -> None:
+    def add(self, operations: Operations, times: int = 1) -> None:
         """Add other operations a number of times."""
         for name in Operations.__slots__:
-            setattr(self, name, getattr(self, name) + times * getattr(more, name))
+            setattr(self, name, getattr(self, name) + times * getattr(operations, name))
 
     @property
     def total(self) -> int:

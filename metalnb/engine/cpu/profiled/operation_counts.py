@@ -27,28 +27,30 @@ def count_operations(function: IRFunction, origins: Origins) -> dict[str, dict[i
     A mathematical function (`sin`) counts as one special operation, and a SIMD function as one operation, as their
     instructions in this build are specific to this engine.
     """
-    used = find_used_components(function)
+    used_components = find_used_components(function)
     roots = {instruction.result for instruction in function if instruction.word.startswith("llvm.sqrt.")}
     counts: dict[str, dict[int, Operations]] = {}
     for label, block in function.blocks.items():
-        here = counts[label] = {}
+        by_line = counts[label] = {}
         line = 0
         for instruction in block:
             line = origins.line(instruction) or line
-            operations = here.setdefault(line, Operations())
+            operations = by_line.setdefault(line, Operations())
             mark = mark_of(instruction)
             if mark:
                 setattr(operations, mark, getattr(operations, mark) + 1)
             elif not (origins.special(instruction) or origins.is_collective(instruction)):
-                _count(instruction, operations, used.get(instruction.result), roots)
+                _count(instruction, operations, used_components.get(instruction.result), roots)
     return counts
 
 
-def _count(instruction: IRInstruction, total: Operations, used: frozenset[int] | None, roots: set[str]) -> None:
+def _count(
+    instruction: IRInstruction, total: Operations, used_components: frozenset[int] | None, roots: set[str],
+) -> None:  # fmt: skip
     """Add one instruction's operations; for a vector, those of the components used."""
     has_operands = instruction.opcode == "call" and instruction.operands
     ir_type = instruction.operands[0].type if has_operands else instruction.type
-    count = len(used) if used is not None else ir_type.components
+    count = len(used_components) if used_components is not None else ir_type.components
     if instruction.opcode in _ONE_FLOP:
         total.flops += count
     elif instruction.opcode == "fdiv":

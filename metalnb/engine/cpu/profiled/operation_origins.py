@@ -68,7 +68,7 @@ class Origins:
                 self._users.setdefault(name, []).append(instruction)
 
     def author(self, instruction: IRInstruction, depth: int = 3) -> Frame | None:
-        """Return the innermost place in the author's cell, or None.
+        """Return an instruction's innermost location in the author's cell, or None.
 
         An instruction that clang merged from several has no position; an operand's is used then, its address first.
         """

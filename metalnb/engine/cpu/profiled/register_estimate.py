@@ -64,10 +64,10 @@ def _live_out(function: IRFunction, sizes: dict[str, int]) -> dict[str, set[str]
 
 def _phi_operands(function: IRFunction, sizes: dict[str, int]) -> dict[str, set[str]]:
     """Return, by block, the values that phis in its successors take."""
-    found: dict[str, set[str]] = {}
+    operands_by_block: dict[str, set[str]] = {}
     for instruction in function:
         if instruction.opcode == "phi":
             for operand, source in zip(instruction.operands, instruction.targets, strict=True):
                 if operand.text in sizes:
-                    found.setdefault(source, set()).add(operand.text)
-    return found
+                    operands_by_block.setdefault(source, set()).add(operand.text)
+    return operands_by_block

@@ -22,9 +22,9 @@ def find_used_components(function: IRFunction) -> dict[str, frozenset[int]]:
     pending: list[str] = []
 
     def use(operand: Operand, components: set[int]) -> None:
-        components_so_far = used.get(operand.text)
-        if components_so_far is not None and not components <= components_so_far:
-            components_so_far |= components
+        known_components = used.get(operand.text)
+        if known_components is not None and not components <= known_components:
+            known_components |= components
             pending.append(operand.text)
 
     for instruction in function:

@@ -94,10 +94,10 @@ static void sort(u64* a, u32 n) {
         return;
     }
     for (u32 i = 1; i < n; ++i) {  // far apart, which is rare
-        const u64 one = a[i];
+        const u64 inserted = a[i];
         u32 at = i;
-        for (; at && a[at - 1] > one; --at) a[at] = a[at - 1];
-        a[at] = one;
+        for (; at && a[at - 1] > inserted; --at) a[at] = a[at - 1];
+        a[at] = inserted;
     }
 }
 
@@ -110,10 +110,10 @@ static u32 distinct(const u64* a, u32 n) {
 
 /// The number of occurrences of the most frequent of sorted addresses.
 static u32 most_at_one(const u64* a, u32 n) {
-    u32 most = 0, here = 0;
+    u32 most = 0, repeats = 0;
     for (u32 i = 0; i < n; ++i) {
-        here = i && a[i] == a[i - 1] ? here + 1 : 1;
-        most = here > most ? here : most;
+        repeats = i && a[i] == a[i - 1] ? repeats + 1 : 1;
+        most = repeats > most ? repeats : most;
     }
     return most;
 }
@@ -134,9 +134,9 @@ static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
 static void over_banks(pattern* p, const u64* a, u32 mask, u32 size) {
     const u32 together = lanes_of_pass(size);
     for (u32 first = 0; first < LANES; first += together) {
-        const u32 here = bank_passes(a, mask, first, first + together, size);
-        p->passes += here;
-        p->least += here != 0;
+        const u32 passes = bank_passes(a, mask, first, first + together, size);
+        p->passes += passes;
+        p->least += passes != 0;
     }
 }
 
@@ -170,8 +170,8 @@ static void touch(const memory* m, u64 first, u32 kind, const pattern* p) {
 /// Merge the ranges that adjacent lanes access.
 static void join_lanes(pattern* p, u32 mask, u32 size) {
     u32 n = 0;
-    for (u32 left = mask; left; left &= left - 1) {
-        const u64 at = p->apart[__builtin_ctz(left)];
+    for (u32 rest = mask; rest; rest &= rest - 1) {
+        const u64 at = p->apart[__builtin_ctz(rest)];
         stretch* last = p->stretches + n - 1;
         if (n && at - last->from <= last->size) {  // it begins inside the last one, or at its end
             if (at - last->from + size > last->size) last->size = at - last->from + size;
@@ -340,8 +340,8 @@ EXPORTED void metalnb_add_up(void) {
     for (u64 i = 0; i < counted.site_count; ++i)
         for (u32 set = 0; set < SETS; ++set)
             for (u32 word = 0; word < PATTERNS / 64; ++word)
-                for (u64 left = counted.sites[i].filled[set][word]; left; left &= left - 1) {
-                    pattern* p = &counted.known[i][set][word * 64 + __builtin_ctzll(left)];
+                for (u64 rest = counted.sites[i].filled[set][word]; rest; rest &= rest - 1) {
+                    pattern* p = &counted.known[i][set][word * 64 + __builtin_ctzll(rest)];
                     add_up(counted.sites + i, p);
                     p->mask = 0;
                 }

@@ -83,7 +83,7 @@ static void converge_first(simdgroup* g) {
     g->ready |= active;
 }
 
-/// Let resting lanes run; return false if there are none.
+/// Let yielding lanes run; return false if there are none.
 static int wake_yielding(worker* w) {
     u32 any = 0;
     for (u32 i = 0; i < w->simdgroups; ++i) {

@@ -7,9 +7,9 @@ float __extendhfsf2(_Float16 x);
 float __extendhfsf2(_Float16 x) {
     const unsigned bits = __builtin_bit_cast(unsigned short, x), magnitude = (bits & 0x7fffu) << 13;
     float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;  // exact, even for the least halves
-    unsigned whole = __builtin_bit_cast(unsigned, value);
-    if (magnitude >= 0x7c00u << 13) whole = 0x7f800000u | magnitude;  // infinity or NaN
-    return __builtin_bit_cast(float, whole | (bits & 0x8000u) << 16);
+    unsigned result = __builtin_bit_cast(unsigned, value);
+    if (magnitude >= 0x7c00u << 13) result = 0x7f800000u | magnitude;  // infinity or NaN
+    return __builtin_bit_cast(float, result | (bits & 0x8000u) << 16);
 }
 _Float16 __truncsfhf2(float x);
 _Float16 __truncsfhf2(float x) {

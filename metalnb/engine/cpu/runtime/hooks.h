@@ -69,7 +69,7 @@ static void yield_if_polling(u64 at) {
 
 /// An atomic operation that reads and then writes.
 static void record_update(u64 at, u32 size, address from) {
-    check_atomic_read(at, size, place_at(from));
+    check_atomic_read(at, size, position_at(from));
     record_access(at, size, 1, 1, 1, from, 0);
 }
 
@@ -169,10 +169,10 @@ static inline int unset(float x) { return bits_of(x) == 0xffffffff || bits_of(x)
 /// A thread reads one of its variables that it has never set. The last bit marks an integer; a float is
 /// reported only if its value is used.
 static u32 never_set[SIMDGROUPS * LANES];  // the last such float of each thread, counted from 1
-HIDDEN void metalnb_never_set(u32 what) {
-    const u32 variable = (what >> 1) + 1;
+HIDDEN void metalnb_never_set(u32 code) {
+    const u32 variable = (code >> 1) + 1;
     never_set[index_in_group(self())] = variable;
-    finding* f = what & 1 ? report(NEVER_SET, FROM, 0) : 0;
+    finding* f = code & 1 ? report(NEVER_SET, FROM, 0) : 0;
     if (f) f->extra = variable;
 }
 
@@ -189,6 +189,6 @@ HIDDEN void metalnb_not_finite(float result, float a, float b, float c, u32 oper
     }
     worker* w = self();
     const u64 at = 2 * (u64)grid_index(w, index_in_group(w)) + infinity;
-    if (at >= state->max_origins || state->origins[at].place) return;
+    if (at >= state->max_origins || state->origins[at].position) return;
     state->origins[at] = (origin){(u32)(FROM - (address)image), operation, result, {a, b, c}};
 }

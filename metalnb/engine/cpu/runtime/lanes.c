@@ -4,8 +4,8 @@
 
 HIDDEN u32 metalnb_threads(const u64* arguments, const region* r, address arena, address frames, u64 bytes);
 
-/// Set if a threadgroup did not run for lack of memory for its frames.
-__attribute__((visibility("default"))) u32 metalnb_full = 0;
+/// Set, by any thread, if a threadgroup did not run for lack of memory for its frames.
+__attribute__((visibility("default"))) u32 metalnb_out_of_memory = 0;
 
 /// Run `count` threadgroups, starting at `first`, in a worker's region if the kernel needs one.
 __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {
@@ -19,6 +19,7 @@ __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, vo
     const u64 bytes = backed_stacks(d) - STACKS;
     for (u64 i = first; i < first + count; ++i) {
         const region r = threadgroup(d, i);
-        if (!metalnb_threads(arguments, &r, arena, frames, bytes)) metalnb_full = 1;
+        if (!metalnb_threads(arguments, &r, arena, frames, bytes))
+            __atomic_store_n(&metalnb_out_of_memory, 1, __ATOMIC_RELAXED);
     }
 }

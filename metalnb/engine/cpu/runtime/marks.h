@@ -62,8 +62,10 @@ static int order_of(mark m, u32 thread, u32 shared) {
 }
 static inline int is_own(mark m, u32 thread) { return thread_of(m) == thread && moment_of(m) >= group_start; }
 
-static void report_race(u32 written, mark other, u32 other_written, u32 place, const watched* r, u64 offset, u32 size) {
-    finding* f = record_finding(RACE, place, place_of(other), (u32)(r - state->regions));
+static void report_race(
+    u32 written, mark other, u32 other_written, u32 position, const watched* r, u64 offset, u32 size
+) {
+    finding* f = record_finding(RACE, position, position_of(other), (u32)(r - state->regions));
     if (!f) return;
     f->written = written;
     f->offset = (long long)offset;
@@ -76,8 +78,8 @@ static void report_race(u32 written, mark other, u32 other_written, u32 place, c
     if (written) last_race = f, last_race_address = at;
 }
 
-static void report_unwritten(const watched* r, u64 i, u32 place, u32 size) {
-    finding* f = record_finding(UNWRITTEN, place, 0, (u32)(r - state->regions));
+static void report_unwritten(const watched* r, u64 i, u32 position, u32 size) {
+    finding* f = record_finding(UNWRITTEN, position, 0, (u32)(r - state->regions));
     if (f) f->offset = (long long)(i << r->shift), f->size = size;
 }
 
@@ -87,9 +89,9 @@ static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) 
     const int is_foreign = writer && !is_own(writer, thread) && !(is_atomic(writer) && is_atomic(mine));
     int order = BEFORE;
     if (is_foreign) order = order_of(writer, thread, r->shared);
-    if (!order) report_race(0, writer, 1, place_of(mine), r, i << r->shift, size);
+    if (!order) report_race(0, writer, 1, position_of(mine), r, i << r->shift, size);
     if (!writer && r->shared) {
-        report_unwritten(r, i, place_of(mine), size);
+        report_unwritten(r, i, position_of(mine), size);
         order = UNORDERED;
     }
     const mark reader = u->reader;
@@ -104,19 +106,19 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
     const u32 atomic = is_atomic(mine);
     int is_reported = 0;
     if (writer && !is_own(writer, thread) && !(atomic && is_atomic(writer)) && !order_of(writer, thread, r->shared)) {
-        report_race(1, writer, 1, place_of(mine), r, i << r->shift, size);
+        report_race(1, writer, 1, position_of(mine), r, i << r->shift, size);
         is_reported = 1;
     }
     for (int k = 0; k < 2 && !is_reported; ++k) {
         const mark m = readers[k];
         if (!m || is_own(m, thread) || (atomic && is_atomic(m)) || order_of(m, thread, r->shared)) continue;
-        report_race(1, m, 0, place_of(mine), r, i << r->shift, size);
+        report_race(1, m, 0, position_of(mine), r, i << r->shift, size);
         is_reported = 1;
     }
     // clang may have removed a thread's reads between two of its own writes.
     if (writer && !r->shared && !is_reported && !atomic && !u->reader && !is_atomic(writer) && !is_own(writer, thread)) {
         r->overwritten[i] = 1;
-        finding* f = record_finding(TWICE, place_of(mine), place_of(writer), (u32)(r - state->regions));
+        finding* f = record_finding(TWICE, position_of(mine), position_of(writer), (u32)(r - state->regions));
         if (f) {
             f->written = f->other_written = 1, f->size = size, f->offset = (long long)(i << r->shift);
             f->other = thread_of(writer), f->other_group = group_at(moment_of(writer));
@@ -128,8 +130,8 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
 // ---- An access.
 
 static inline mark make_mark(u32 thread, u32 atomic, address from) {
-    const u32 place = place_at(from);
-    return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
+    const u32 position = position_at(from);
+    return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (position >> 25 ? 0 : position);
 }
 /// The first moment whose marks are valid here; earlier marks belong to memory that had this address before.
 static inline mark oldest_mark(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
@@ -169,7 +171,7 @@ static inline __attribute__((always_inline)) int try_fast_path(u64 at, u32 size,
     return 1;
 }
 
-static void report_stray(u64 at, u32 size, u32 written, u32 place, worker* w) {
+static void report_stray(u64 at, u32 size, u32 written, u32 position, worker* w) {
     u32 nearest = ~0u;
     u64 least_distance = ~0ull;
     for (u32 number = 0; number < state->count; ++number) {
@@ -186,7 +188,7 @@ static void report_stray(u64 at, u32 size, u32 written, u32 place, worker* w) {
         state->events[state->events_found++] =
             (event){(unsigned short)index_in_group(w), (unsigned short)access, group_number, offset};
     }
-    finding* f = record_finding(r ? BEYOND : WILD, place, 0, nearest);
+    finding* f = record_finding(r ? BEYOND : WILD, position, 0, nearest);
     if (f) f->written = written, f->size = size, f->offset = offset;
     if (!r) {
         ++ended_threads;
@@ -195,12 +197,12 @@ static void report_stray(u64 at, u32 size, u32 written, u32 place, worker* w) {
 }
 
 /// The read half of an atomic operation; threadgroup memory must already have been written.
-static void check_atomic_read(u64 at, u32 size, u32 place) {
+static void check_atomic_read(u64 at, u32 size, u32 position) {
     for (u32 number = 0; number < state->count; ++number) {
         const watched* r = &state->regions[number];
         const u64 offset = at - r->start, i = offset >> r->shift;
         if (offset + size > r->size || offset > r->size) continue;
-        if (r->shared && r->units[i].writer < oldest_mark(r)) report_unwritten(r, i, place, size);
+        if (r->shared && r->units[i].writer < oldest_mark(r)) report_unwritten(r, i, position, size);
         return;
     }
 }
@@ -217,7 +219,7 @@ static __attribute__((noinline)) void record_access(
         return;
     }
     if (state->stopped > 1) end_thread(w);
-    const u32 place = place_at(from);
+    const u32 position = position_at(from);
     static u8 likely_regions[256];  // the likely region of an address, by some of its bits
     u8* likely = &likely_regions[at >> 10 & 255];
     u32 number = s && s->region ? (u32)s->region - 1 : *likely;
@@ -237,7 +239,7 @@ static __attribute__((noinline)) void record_access(
                 (event){(unsigned short)thread, (unsigned short)access, group_number, (long long)offset};
         }
         if (natural && at & (size - 1)) {
-            finding* f = record_finding(MISALIGNED, place, 0, number);
+            finding* f = record_finding(MISALIGNED, position, 0, number);
             if (f) f->written = written, f->size = size, f->offset = (long long)offset;
         }
         if (r->constant && written) {
@@ -264,5 +266,5 @@ static __attribute__((noinline)) void record_access(
         return;
     }
     if (at >= (u64)image && at < (u64)image_end) return;  // a constant of the program
-    report_stray(at, size, written, place, w);
+    report_stray(at, size, written, position, w);
 }

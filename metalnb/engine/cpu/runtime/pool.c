@@ -16,33 +16,34 @@ typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 #define MAX_WORKERS 256
 
 // ---- Regions for fibers: reserved, and backed by memory only where a dispatch needs it. Unused ones are kept.
-typedef struct { char* start; u64 stacks, memory; } place;  // bytes backed by memory, after `start` and after ARENA
-static mutex places_lock;
-static place free_places[MAX_WORKERS];
+// `stacks`, `memory`: bytes backed by memory, after `start` and after ARENA.
+typedef struct { char* start; u64 stacks, memory; } fiber_region;
+static mutex regions_lock;
+static fiber_region free_regions[MAX_WORKERS];
 static u32 free_count;
 
 /// A region for a dispatch; its start is 0 if there is no memory.
-static place take_place(const dispatch* d) {
-    place p = {0, 0, 0};
-    lock(&places_lock);
-    if (free_count) p = free_places[--free_count];
-    unlock(&places_lock);
-    if (!p.start && !(p.start = reserve_region())) return p;
+static fiber_region acquire_region(const dispatch* d) {
+    fiber_region region = {0, 0, 0};
+    lock(&regions_lock);
+    if (free_count) region = free_regions[--free_count];
+    unlock(&regions_lock);
+    if (!region.start && !(region.start = reserve_region())) return region;
     const u64 stacks = backed_stacks(d);
     const u64 memory = (u64)d->memory + d->static_memory + 4096;
-    if (stacks > p.stacks && commit_memory(p.start, stacks)) p.stacks = stacks;
-    if (memory > p.memory && commit_memory(p.start + ARENA, memory)) p.memory = memory;
-    if (stacks <= p.stacks && memory <= p.memory) return p;
-    release_region(p.start);
-    return (place){0, 0, 0};
+    if (stacks > region.stacks && commit_memory(region.start, stacks)) region.stacks = stacks;
+    if (memory > region.memory && commit_memory(region.start + ARENA, memory)) region.memory = memory;
+    if (stacks <= region.stacks && memory <= region.memory) return region;
+    release_region(region.start);
+    return (fiber_region){0, 0, 0};
 }
 
-static void return_place(place p) {
-    lock(&places_lock);
+static void give_back_region(fiber_region region) {
+    lock(&regions_lock);
     const int is_full = free_count == MAX_WORKERS;
-    if (!is_full) free_places[free_count++] = p;
-    unlock(&places_lock);
-    if (is_full) release_region(p.start);
+    if (!is_full) free_regions[free_count++] = region;
+    unlock(&regions_lock);
+    if (is_full) release_region(region.start);
 }
 
 // ---- The current work.
@@ -80,17 +81,17 @@ static void spin_for_end(void) {
         for (int i = 0; i < 32 && count_of(&active); ++i) pause_briefly();
 }
 
-/// Run pieces of the work until none is left; return 0 if there is no memory for the fibers.
+/// Run pieces of the work until none remains; return 0 if there is no memory for the fibers.
 static int run_pieces(void) {
-    const place p = work.fibers ? take_place(work.d) : (place){0, 0, 0};
-    if (work.fibers && !p.start) return 0;
+    const fiber_region region = work.fibers ? acquire_region(work.d) : (fiber_region){0, 0, 0};
+    if (work.fibers && !region.start) return 0;
     for (;;) {
         const u64 first = __atomic_fetch_add(&work.next, work.step, __ATOMIC_RELAXED);
         if (first >= work.end) break;
-        const u64 left = work.end - first;
-        work.run(work.d, p.start, first, left < work.step ? left : work.step);
+        const u64 remaining = work.end - first;
+        work.run(work.d, region.start, first, remaining < work.step ? remaining : work.step);
     }
-    if (p.start) return_place(p);
+    if (region.start) give_back_region(region);
     return 1;
 }
 
@@ -120,7 +121,7 @@ THREAD(worker_main) {
 
 /// Prepare for `count` workers besides the caller. Called once.
 __attribute__((visibility("default"))) void metalnb_open(u32 count) {
-    init_lock(&places_lock);
+    init_lock(&regions_lock);
     init_lock(&dispatch_lock);
     init_lock(&work_lock);
     init_condition(&work_begun);
@@ -136,7 +137,7 @@ static void wake_for(u64 nanoseconds) {
         for (u64 n = ready; n < needed; ++n) wake_one(&work_begun);
 }
 
-static int run_shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers, u64 left) {
+static int run_shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers, u64 remaining) {
     lock(&work_lock);
     for (; running < workers; ++running) if (!start_thread(worker_main)) break;
     work.run = run;
@@ -147,7 +148,7 @@ static int run_shared(groups* run, const dispatch* d, u64 first, u64 end, int fi
     work.fibers = fibers;
     work.open = 1;
     __atomic_add_fetch(&dispatch_number, 1, __ATOMIC_RELEASE);
-    wake_for(left);
+    wake_for(remaining);
     unlock(&work_lock);
     const int done = run_pieces();
     lock(&work_lock);
@@ -162,34 +163,36 @@ static int run_shared(groups* run, const dispatch* d, u64 first, u64 end, int fi
 }
 
 /// Lend a region to a dispatch that does not use the pool's threads.
-__attribute__((visibility("default"))) int metalnb_lend(const dispatch* d, place* into) {
-    *into = take_place(d);
+__attribute__((visibility("default"))) int metalnb_lend(const dispatch* d, fiber_region* into) {
+    *into = acquire_region(d);
     return into->start != 0;
 }
-__attribute__((visibility("default"))) void metalnb_return(const place* borrowed) { return_place(*borrowed); }
+__attribute__((visibility("default"))) void metalnb_return(const fiber_region* borrowed) {
+    give_back_region(*borrowed);
+}
 
 /// Run a dispatch to its end; return 0 if there is no memory for its fibers.
 __attribute__((visibility("default"))) u64 metalnb_run(groups* run, const dispatch* d, int fibers) {
     const u64 end = (u64)d->groups.x * d->groups.y * d->groups.z;
-    const place p = fibers ? take_place(d) : (place){0, 0, 0};
-    if (fibers && !p.start) return 0;
+    const fiber_region region = fibers ? acquire_region(d) : (fiber_region){0, 0, 0};
+    if (fibers && !region.start) return 0;
     const u64 start = now();
     int done = 1;
     for (u64 first = 0, step = 1; first < end;) {
         const u64 count = end - first < step ? end - first : step;
-        run(d, p.start, first, count);
+        run(d, region.start, first, count);
         first += count;
         if (first == end) break;
-        const u64 elapsed = now() - start, left = elapsed * (end - first) / first;
-        const int pays_off = left > SHARE_IF_SLEEPING || (left > SHARE_IF_SPINNING && count_of(&spinning));
+        const u64 elapsed = now() - start, remaining = elapsed * (end - first) / first;
+        const int pays_off = remaining > SHARE_IF_SLEEPING || (remaining > SHARE_IF_SPINNING && count_of(&spinning));
         if (elapsed > ESTIMATE_AFTER && pays_off && workers && lock_if_free(&dispatch_lock)) {
-            done = run_shared(run, d, first, end, fibers, left);
+            done = run_shared(run, d, first, end, fibers, remaining);
             unlock(&dispatch_lock);
             break;
         }
         if (elapsed < ESTIMATE_AFTER) step *= 2;  // so that a dispatch of many small threadgroups rarely reads the clock
     }
     const u64 nanoseconds_taken = now() - start;
-    if (p.start) return_place(p);
+    if (region.start) give_back_region(region);
     return done ? nanoseconds_taken + !nanoseconds_taken : 0;
 }

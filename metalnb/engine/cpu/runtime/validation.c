@@ -35,21 +35,21 @@ typedef struct {  // a buffer or a threadgroup variable
 } watched;
 
 typedef struct {  // a logged access; the thread is numbered within its threadgroup
-    unsigned short thread, what;  // what: the region's number; last two bits: 1 for a write, 2 out of bounds
+    unsigned short thread, access;  // access: the region's number; last two bits: 1 for a write, 2 out of bounds
     u32 group;
     long long offset;
 } event;
 
 typedef struct {  // where a thread first computed a NaN or an infinity
-    u32 place, operation;  // operation: its number, and its operand count in the last two bits
+    u32 position, operation;  // operation: its number, and its operand count in the last two bits
     float result, operands[3];
 } origin;
 
 typedef struct {
     u32 kind, written, size, count;
-    u32 thread, group, place, region;
+    u32 thread, group, position, region;
     long long offset;  // from the region's start, in bytes; for an index, the index
-    u32 other, other_group, other_place, other_written;
+    u32 other, other_group, other_position, other_written;
     float value;  // for a conversion, the value that does not fit; NaN if unknown
     u32 extra;    // for a variable that was never set, its number
     u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
@@ -97,8 +97,8 @@ static inline u32 index_in_group(const worker* w) { return w->current->first + w
 static inline u64 moment_of(mark m) { return m >> 36; }
 static inline u32 thread_of(mark m) { return m >> 26 & 1023; }
 static inline u32 is_atomic(mark m) { return m >> 25 & 1; }
-static inline u32 place_of(mark m) { return m & 0x1ffffff; }
-static inline u32 place_at(address from) { return (u32)(from - (address)image); }
+static inline u32 position_of(mark m) { return m & 0x1ffffff; }
+static inline u32 position_at(address from) { return (u32)(from - (address)image); }
 
 /// Begin a new moment.
 static u64 begin_moment(void) {
@@ -123,18 +123,20 @@ static u32 grid_index(const worker* w, u32 i) {
            r->first.x * r->nominal.x + x;
 }
 
-static finding* record_finding(u32 kind, u32 place, u32 other_place, u32 region_number) {
+static finding* record_finding(u32 kind, u32 position, u32 other_position, u32 region_number) {
     if (state->stopped > 1) return 0;
     for (u32 i = 0; i < state->found; ++i) {
         finding* f = &state->findings[i];
-        if (f->kind == kind && f->place == place && f->other_place == other_place && f->region == region_number) {
+        const u32 is_same = f->position == position && f->other_position == other_position;
+        if (is_same && f->kind == kind && f->region == region_number) {
             ++f->count;
             return 0;
         }
     }
     if (state->found == FINDINGS) return 0;
     finding* f = &state->findings[state->found++];
-    *f = (finding){.kind = kind, .place = place, .other_place = other_place, .region = region_number, .count = 1};
+    *f = (finding){.kind = kind, .position = position, .other_position = other_position, .count = 1};
+    f->region = region_number;
     worker* w = self();
     f->thread = grid_index(w, index_in_group(w));
     f->group = group_number;
@@ -165,10 +167,10 @@ static void end_interval(void* worker_) {
     if (state->stopped) state->stopped = 2;
     if (state->stopped) return;
     if (waiting && waiting + ended_threads < threads) {
-        finding* f = record_finding(BARRIER, place_at(site), 0, ~0u);
+        finding* f = record_finding(BARRIER, position_at(site), 0, ~0u);
         if (f) f->thread = grid_index(w, missing), f->other = grid_index(w, at);
     } else if (other) {
-        finding* f = record_finding(BARRIER, place_at(site), place_at(other), ~0u);
+        finding* f = record_finding(BARRIER, position_at(site), position_at(other), ~0u);
         if (f) f->thread = grid_index(w, at);
     }
     interval_start = begin_moment();

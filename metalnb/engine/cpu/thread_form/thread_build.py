@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from ...clang.driver import DUMP, BackendError
-from ...clang.long_text import limit_inlining
+from ...clang.long_kernels import limit_inlining
 from ...robust.rewriting.check_insertion import CheckedModule
 from ...unit import Unit
 from .. import toolchain
 from ..cpu_checks.thread_checks import ThreadChecks, find_thread_checks
 from ..entry_texts import fiber_text, loop_text
-from ..ir_build import compile_ir, compile_object, source_texts, write_ir
+from ..ir_build import compile_ir, compile_object, write_ir
 
 __all__ = ["compile_checked_object", "compile_thread_object", "find_checks"]
 
@@ -34,7 +34,7 @@ def compile_thread_object(unit: Unit) -> tuple[bytes, bool]:
     """
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _compile_fibers(unit), True
-    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in source_texts(unit)) and _may_converge(unit):
+    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in unit.texts.values()) and _may_converge(unit):
         code = _compile_fibers(unit)  # a guess; if it is wrong, the kernel is compiled again
         if any(name in code for name in _CONVERGENCE_CALLS):
             return code, True

@@ -15,9 +15,9 @@ from ...llvm.llvm_lines import parse_lines
 __all__ = ["insert_sites"]
 
 _OPCODES = frozenset({"load", "store", "call"})
-_ACCESS_CALL = re.compile(r"__tsan_(?P<aligned>unaligned_)?(?P<how>read|write)(?P<size>\d+)")
+_ACCESS_CALL = re.compile(r"__tsan_(?P<aligned>unaligned_)?(?P<kind>read|write)(?P<size>\d+)")
 _EXCHANGE = re.compile(r"__tsan_atomic(\d+)_exchange")
-_RANGES = [f"declare void @__tsan_{how}_range(ptr, i64)" for how in ("read", "write")]
+_RANGES = [f"declare void @__tsan_{kind}_range(ptr, i64)" for kind in ("read", "write")]
 _SITES = """
 @metalnb_sites = hidden global [{count} x [6 x i64]] zeroinitializer
 @metalnb_site_count = hidden constant i64 {count}
@@ -75,7 +75,7 @@ def insert_sites(text: str) -> str:
     for line, inst in parse_lines(_replace_exchanges(text), _OPCODES):
         if inst is not None and (match := _ACCESS_CALL.fullmatch(inst.word)):
             name = f"{'_unaligned' if match['aligned'] else ''}{match['size']}"
-            kind, call = ("load", "call") if match["how"] == "read" else ("store", "call preserve_mostcc")
+            kind, call = ("load", "call") if match["kind"] == "read" else ("store", "call preserve_mostcc")
             checks.add((kind, name))
             site = f"ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 {sites})"
             lines.append(f"  {call} void @metalnb_{kind}{name}({inst.operands[0]}, {site}){inst.debug_suffix}")

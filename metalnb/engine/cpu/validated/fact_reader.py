@@ -32,20 +32,20 @@ def read_facts(
     _name_parts(events, regions)
 
     def threads_with(infinity: bool) -> np.ndarray[Any, Any]:
-        return np.flatnonzero(origins["place"][int(infinity) :: 2])
+        return np.flatnonzero(origins["position"][int(infinity) :: 2])
 
     def origin(thread: int, infinity: bool) -> Origin:
         o = origins[2 * thread + infinity]
         number, count = divmod(int(o["operation"]), 4)
         values = tuple(o["operands"][:count].tolist())
-        return Origin(place(int(o["place"])), build.operations[number], float(o["result"]), values)
+        return Origin(line_at(int(o["position"])), build.operations[number], float(o["result"]), values)
 
-    def place(code: int) -> Line | None:
-        return _author_line(build.lines, code, unit)
+    def line_at(position: int) -> Line | None:
+        return _author_line(build.lines, position, unit)
 
     def writer(mark: int) -> tuple[int, int, Line | None]:
         index = np.searchsorted(group_starts["moment"][: watch.groups], mark >> 36, "right") - 1
-        return mark >> 26 & 1023, int(group_starts["group"][index]), place(mark & 0x1FFFFFF)
+        return mark >> 26 & 1023, int(group_starts["group"][index]), line_at(mark & 0x1FFFFFF)
 
     return Facts(
         findings=tuple(
@@ -77,7 +77,7 @@ def _read_buffers(
 
 def _name_parts(events: np.ndarray[Any, Any], regions: Sequence[ValidatedRegion]) -> None:
     """Replace regions in events by parts, numbered across all regions, with offsets from the part's start."""
-    numbers, offsets, written = events["what"] >> 2, events["offset"].copy(), (events["what"] & 1).astype(bool)
+    numbers, offsets, written = events["access"] >> 2, events["offset"].copy(), (events["access"] & 1).astype(bool)
     first = 0
     for i, region in enumerate(regions):
         in_region = numbers == i
@@ -86,7 +86,7 @@ def _name_parts(events: np.ndarray[Any, Any], regions: Sequence[ValidatedRegion]
             parts = np.array(
                 [region.parts.index(region.part(int(offset), written=bool(k))) for offset in offsets[indices]], int
             )  # fmt: skip
-            events["what"][indices] = (first + parts) << 2 | events["what"][indices] & 3
+            events["access"][indices] = (first + parts) << 2 | events["access"][indices] & 3
             events["offset"][indices] -= np.array([part.start for part in region.parts])[parts]
         first += len(region.parts)
 
@@ -96,13 +96,13 @@ def _read_fact(
 ) -> Fact:  # fmt: skip
     region = None if f["region"] == _NONE else regions[f["region"]]
     part = region.part(int(f["offset"]), written=bool(f["written"])) if region else None
-    other = int(f["other_place"])
+    other = int(f["other_position"])
     return Fact(
         kind=KINDS[f["kind"]], written=bool(f["written"]), count=int(f["count"]), thread=int(f["thread"]),
-        threadgroup=int(f["group"]), place=_author_line(lines, int(f["place"]), unit), name=part.name if part else "",
+        threadgroup=int(f["group"]), line=_author_line(lines, int(f["position"]), unit), name=part.name if part else "",
         offset=int(f["offset"]) - (part.start if part else 0), element=part.element if part else 1,
         size=int(f["size"]), other_thread=int(f["other"]), other_threadgroup=int(f["other_group"]),
-        other_place=_author_line(lines, other, unit) if other else None, other_written=bool(f["other_written"]),
+        other_line=_author_line(lines, other, unit) if other else None, other_written=bool(f["other_written"]),
         value=float(f["value"]), variable=thread_variables[f["extra"] - 1] if f["extra"] else "",
         values=_values(f, region, part.scalar) if region and part else (),
     )  # fmt: skip

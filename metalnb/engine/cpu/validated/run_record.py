@@ -19,10 +19,10 @@ _MAX_EVENTS = 1 << 16  # buffer accesses recorded individually
 _MAX_ORIGINS = 1 << 20  # threads whose first NaN is recorded
 _MAX_GROUPS = 1 << 24  # threadgroups whose order of execution is recorded
 
-_EVENT = np.dtype([("thread", "u2"), ("what", "u2"), ("group", "u4"), ("offset", "i8")])
-_ORIGIN = np.dtype([("place", "u4"), ("operation", "u4"), ("result", "f4"), ("operands", "f4", 3)])
-_WORDS = ("kind", "written", "size", "count", "thread", "group", "place", "region")
-_OTHER = ("other", "other_group", "other_place", "other_written")
+_EVENT = np.dtype([("thread", "u2"), ("access", "u2"), ("group", "u4"), ("offset", "i8")])
+_ORIGIN = np.dtype([("position", "u4"), ("operation", "u4"), ("result", "f4"), ("operands", "f4", 3)])
+_WORDS = ("kind", "written", "size", "count", "thread", "group", "position", "region")
+_OTHER = ("other", "other_group", "other_position", "other_written")
 _GROUP_START = np.dtype([("moment", "u4"), ("group", "u4")])
 _FINDING = np.dtype([
     *((n, "u4") for n in _WORDS), ("offset", "i8"), *((n, "u4") for n in _OTHER), ("value", "f4"), ("extra", "u4"),

@@ -12,10 +12,10 @@ from ...unit import Unit, threadgroup_variables
 from .. import toolchain
 from ..debug_lines import DebugLines
 from ..entry_texts import fiber_text
+from ..guarded_divisions import guard_divisions
 from ..ir_build import compile_ir
-from ..llvm_text import guard_divisions
 from .access_sites import insert_sites
-from .own_variables import insert_set_flags
+from .uninitialized_reads import insert_set_flags
 from .validating_code import ValidatingCode, insert_calls
 
 __all__ = ["ValidatedBuild", "validated_build"]

@@ -106,7 +106,7 @@ class _ZonedMemory:
         try:
             self.memory = reserve_memory(before + size + after)
         except (OSError, ValueError) as error:
-            message = f"no addresses for a validated run: {before + after >> 30} GiB for an array ({error})"
+            message = f"no addresses for a validated run: an array needs {before + after >> 30} GiB ({error})"
             raise KernelFault(message) from error
         self.array = np.frombuffer(self.memory, np.uint8)[before : before + size]
         if size >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # only on Linux

@@ -36,7 +36,7 @@ _MASK = re.compile(r"%sh[lr]\.mask\d*")
 _MODIFIED = frozenset({"max", "umax", "min", "umin", "fadd", "fsub", "fmax", "fmin", "uinc_wrap", "udec_wrap"})
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 # Functions that find a thread's position and arguments; they read only the runtime's memory.
-_OWN_FUNCTION = re.compile(r"@metalnb_thread\(|\$thread_place|\$lane_place|\$input")
+_OWN_FUNCTION = re.compile(r"@metalnb_thread\(|\$position_of|\$lane_position|\$input")
 _RUNTIME = """
 @metalnb_stopping = external hidden global ptr
 declare void @metalnb_not_finite(float, float, float, float, i32) cold nounwind
@@ -45,13 +45,13 @@ declare void @metalnb_late() cold nounwind
 declare void @metalnb_by_zero() cold nounwind
 declare void @metalnb_modified(ptr, i64) nounwind
 
-define internal void @metalnb_made(float %made, float %a, float %b, float %c, i32 %operation) alwaysinline nounwind {
-  %bits = bitcast float %made to i32
+define internal void @metalnb_check(float %result, float %a, float %b, float %c, i32 %operation) alwaysinline nounwind {
+  %bits = bitcast float %result to i32
   %exponent = and i32 %bits, 2139095040
   %odd = icmp eq i32 %exponent, 2139095040
-  br i1 %odd, label %tell, label %done
-tell:
-  call void @metalnb_not_finite(float %made, float %a, float %b, float %c, i32 %operation)
+  br i1 %odd, label %report, label %done
+report:
+  call void @metalnb_not_finite(float %result, float %a, float %b, float %c, i32 %operation)
   br label %done
 done:
   ret void
@@ -59,8 +59,8 @@ done:
 
 define internal void @metalnb_shifted(i64 %count, i64 %width) alwaysinline nounwind {
   %far = icmp uge i64 %count, %width
-  br i1 %far, label %tell, label %done
-tell:
+  br i1 %far, label %report, label %done
+report:
   call void @metalnb_far_shifted(i64 %count)
   br label %done
 done:
@@ -69,8 +69,8 @@ done:
 
 define internal void @metalnb_divided(i64 %by) alwaysinline nounwind {
   %zero = icmp eq i64 %by, 0
-  br i1 %zero, label %tell, label %done
-tell:
+  br i1 %zero, label %report, label %done
+report:
   call void @metalnb_by_zero()
   br label %done
 done:
@@ -81,8 +81,8 @@ define internal void @metalnb_iteration() alwaysinline nounwind {
   %flag = load ptr, ptr @metalnb_stopping, !nosanitize !{}
   %stopping = load volatile i64, ptr %flag, !nosanitize !{}
   %late = icmp ne i64 %stopping, 0
-  br i1 %late, label %tell, label %done
-tell:
+  br i1 %late, label %report, label %done
+report:
   call void @metalnb_late()
   br label %done
 done:
@@ -165,7 +165,7 @@ def _operation_call(
                 yield f"  {name} = fpext {operand.type.element} {narrow} to float{debug_suffix}"
             words.append(f"float {name}")
         words += ["float 0.0"] * (4 - len(words))
-        yield f"  call void @metalnb_made({', '.join(words)}, i32 {number << 2 | len(operands)}){debug_suffix}"
+        yield f"  call void @metalnb_check({', '.join(words)}, i32 {number << 2 | len(operands)}){debug_suffix}"
 
 
 def _call_per_lane(operand: Operand, call: str, debug_suffix: str, names: Iterator[str]) -> Iterator[str]:

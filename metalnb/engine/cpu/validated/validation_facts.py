@@ -33,7 +33,7 @@ class Fact:
     count : int
     thread, threadgroup : int
         Linear in the grid, for the first occurrence.
-    place : Line or None
+    line : Line or None
         In the edited source.
     name : str
         The name of the buffer or threadgroup variable, or an empty string.
@@ -47,7 +47,7 @@ class Fact:
     other_thread, other_threadgroup : int
         For a race or a barrier, the other party; for a race its thread is counted within its threadgroup. For a
         shuffle, the number of lanes in its SIMD-group.
-    other_place : Line or None
+    other_line : Line or None
     other_written : bool
     value : float
         For a conversion, the value that does not fit.
@@ -63,14 +63,14 @@ class Fact:
     count: int
     thread: int
     threadgroup: int
-    place: Line | None
+    line: Line | None
     name: str
     offset: int
     element: int
     size: int
     other_thread: int
     other_threadgroup: int
-    other_place: Line | None
+    other_line: Line | None
     other_written: bool
     value: float
     variable: str = ""
@@ -79,9 +79,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a thread first computed a NaN or an infinity: the operation's position, name, result and operands."""
+    """Where a thread first computed a NaN or an infinity: the operation's line, name, result and operands."""
 
-    place: Line | None
+    line: Line | None
     operation: str
     result: float
     operands: tuple[float, ...]
@@ -96,7 +96,7 @@ class BufferAccesses:
     reads, writes, strays, atomics : int
         Accesses inside it and outside it, and the atomic ones among those inside.
     unit : int
-        Bytes per element of `writers` and `again`.
+        Bytes per element of `writers` and `overwritten`.
     writers : numpy.ndarray
         A mark for each unit's last writer, for `Facts.writer`.
     oldest : int
@@ -131,14 +131,14 @@ class Facts:
     accesses : int
     groups : int
         Threadgroups that ran to their end.
-    buffers : dict of str to Seen
+    buffers : dict of str to BufferAccesses
         By parameter.
     events : numpy.ndarray
-        The recorded accesses of buffers: ``thread`` in its threadgroup, ``group``, ``what`` (an index
+        The recorded accesses of buffers: ``thread`` in its threadgroup, ``group``, ``access`` (an index
         into `names` times 4, plus 1 for a write, plus 2 for outside), ``offset`` in bytes.
     names : tuple of str
     threads_with : callable
-        ``made(infinity)``: the threads that computed an infinity, or a NaN, by their linear positions in the grid.
+        ``threads_with(infinity)``: the threads that computed an infinity or a NaN, by linear position in the grid.
     origin : callable
         ``origin(thread, infinity)``: where such a thread computed it.
     writer : callable

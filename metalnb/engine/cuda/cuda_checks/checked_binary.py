@@ -10,7 +10,7 @@ from typing import Any
 from ...base import Binary, Grid
 from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...unit import Unit
-from .two_step_ptx import CheckedPtx
+from .checked_ptx import CheckedPtx
 
 __all__ = ["CheckedBinary"]
 
@@ -25,7 +25,7 @@ class CheckedBinary(Binary):
     source : CheckedPtx
     threadgroup_bytes : int
     forms : dict
-        The forms assembled so far, each a `CudaBinary`; without checks it is the unchecked kernel's.
+        The forms assembled so far, each a `CudaBinary`.
     """
 
     unit: Unit

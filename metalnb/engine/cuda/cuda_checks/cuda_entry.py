@@ -1,6 +1,6 @@
 """The entry point of a checked kernel in PTX: how it passes arguments and a thread's position.
 
-See ``ptx.checked_source``, ``grid_place.h`` and ``nvptx.h``.
+See ``ptx.checked_source``, ``grid_position.h`` and ``nvptx.h``.
 """
 
 from __future__ import annotations
@@ -113,5 +113,5 @@ def _check_pointers(inst: IRInstruction) -> None:
     if inst.opcode != "call" or inst.word.startswith(_KNOWN_CALLS):
         return
     if any(operand.type.kind == "pointer" for operand in inst.operands):
-        message = f"a call of {inst.word}, which is given a pointer"
+        message = f"a call of {inst.word} with a pointer argument"
         raise ValueError(message)

@@ -6,7 +6,7 @@ struct $fault { unsigned recorded; $uint3 group, local; unsigned unused; long of
 
 // The flag that loops read, in the GPU's memory; and a word in the host's memory, which is set once a fault is
 // recorded.
-struct $flag { unsigned stop, unused; volatile __global unsigned* told; };
+struct $flag { unsigned stop, unused; volatile __global unsigned* host_flag; };
 
 /// Record a check's first fault. `first` and `size` are those of `$launch`.
 extern "C" __attribute__((cold, noinline, used)) void metalnb_fault(
@@ -21,5 +21,5 @@ extern "C" __attribute__((cold, noinline, used)) void metalnb_fault(
     f->local = {index % width, index / width % height, index / (width * height)};
     f->offset = offset;
     __nvvm_membar_sys();
-    *flag->told = 1;
+    *flag->host_flag = 1;
 }

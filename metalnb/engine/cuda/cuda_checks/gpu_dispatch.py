@@ -18,20 +18,20 @@ from ...robust.launch_facts import sizes_of
 from ...robust.rewriting.check_insertion import CheckedModule
 from ...robust.rewriting.size_limits import limit_words
 from ...unit import Unit
-from ..constants import Constants
+from ..argument_cache import ArgumentCache
 from ..gpu_memory import GpuMemory
 from .host_signals import HostSignals
 
-__all__ = ["DispatchMemory", "GpuDispatch"]
+__all__ = ["CheckResources", "GpuDispatch"]
 
 _RECORD = struct.Struct("8Iq")  # struct $fault of faults.h
 
 
-class DispatchMemory(NamedTuple):
-    """Where checked dispatches get their memory."""
+class CheckResources(NamedTuple):
+    """What checked dispatches need: memory for their records, the argument cache, and the host's signals."""
 
     engine: GpuMemory
-    constants: Constants
+    argument_cache: ArgumentCache
     signals: HostSignals
 
 
@@ -46,7 +46,7 @@ class GpuDispatch:
         The kernel that it runs.
     launch : tuple
         Arguments, grid and threadgroup.
-    memory : DispatchMemory
+    resources : CheckResources
 
     Attributes
     ----------
@@ -56,22 +56,22 @@ class GpuDispatch:
 
     def __init__(
         self, unit: Unit, analysis: Analysis, kernel: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
-        memory: DispatchMemory,
+        resources: CheckResources,
     ) -> None:  # fmt: skip
         arguments, grid, self._threadgroup = launch
         self._unit, self._analysis, self._kernel = unit, analysis, kernel
         self._sizes = sizes_of(arguments)
-        self._memory, self._signals = memory, memory.signals.take()
+        self._resources, self._signals = resources, resources.signals.take()
         self._argument_addresses: Sequence[int] = ()
         self._reason = ""
         words = np.frombuffer(limit_words(kernel.limits, self._sizes, math.prod(grid)) or bytes(8), np.uint8)
-        limits_address = memory.constants.address_of(words)
-        self._limits = memory.engine.alloc(words.size) if limits_address is None else None
+        limits_address = resources.argument_cache.address_of(words)
+        self._limits = resources.engine.alloc(words.size) if limits_address is None else None
         if self._limits is not None:
-            memory.engine.copy_in(self._limits, 0, words)
-            limits_address = memory.engine.address(self._limits)
-        self._records = memory.engine.zeros(max(_RECORD.size * len(kernel.sites), 1))
-        self.addresses = limits_address or 0, memory.engine.address(self._records), self._signals.device
+            resources.engine.copy_in(self._limits, 0, words)
+            limits_address = resources.engine.address(self._limits)
+        self._records = resources.engine.zeros(max(_RECORD.size * len(kernel.sites), 1))
+        self.addresses = limits_address or 0, resources.engine.address(self._records), self._signals.device
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class GpuDispatch:
     def fault(self) -> KernelFault | None:
         """Return the fault, or None. Called once, after the dispatch has ended."""
         has_fault = self._signals.has_fault
-        self._memory.signals.give_back(self._signals)
+        self._resources.signals.give_back(self._signals)
         if self._reason:
             loops = self._kernel.checks.loops
             return describe_stop(self._unit, self._kernel.module, self._analysis, loops, self._reason)
@@ -103,7 +103,7 @@ class GpuDispatch:
 
     def _read_fault(self) -> KernelFault | None:
         records = np.empty(_RECORD.size * len(self._kernel.sites), np.uint8)
-        self._memory.engine.copy_out(self._records, 0, records)
+        self._resources.engine.copy_out(self._records, 0, records)
         data = records.tobytes()
         for site, access in enumerate(self._kernel.sites):
             is_recorded, *words, _, offset = _RECORD.unpack_from(data, _RECORD.size * site)

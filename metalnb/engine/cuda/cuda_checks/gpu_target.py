@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...robust.rewriting.check_target import EntryVariables
-from ...robust.rewriting.written_code import WrittenCode
+from ...robust.rewriting.ir_builder import IRBuilder
 from .cuda_entry import SHARED, CudaEntry
 
 __all__ = ["GpuTarget"]
 
-_PLACE = (0, 4, 8, 48, 52)  # offsets in `$launch`: `first`, and the width and height of `size`
+_LAUNCH_WORDS = (0, 4, 8, 48, 52)  # offsets in `$launch`: `first`, and the width and height of `size`
 # All warps read one word, so a thread reads it only every 256 iterations and keeps the result. The read is predicated
 # rather than branched around, so that the loop keeps its shape.
 _POLL = (
@@ -36,7 +36,7 @@ class GpuTarget:
         self._entry = entry
         self.argument_count = len(entry.arguments)
 
-    def write_argument(self, code: WrittenCode, number: int) -> str:
+    def write_argument(self, code: IRBuilder, number: int) -> str:
         """Write the instructions that load an argument's pointer; return its name."""
         entry = self._entry
         if number >= self.argument_count:
@@ -46,9 +46,9 @@ class GpuTarget:
             return name
         return code.op(f"call ptr addrspace(3) @{SHARED}(i32 {name})")
 
-    def write_stop_test(self, code: WrittenCode, start: EntryVariables) -> str:
+    def write_stop_test(self, code: IRBuilder, entry_code: EntryVariables) -> str:
         """Emit the test for whether loops must stop."""
-        count, state = start.allocate("iterations"), start.allocate("stopped")
+        count, state = entry_code.allocate("iterations"), entry_code.allocate("stopped")
         iteration = code.op(f"add i32 {code.op(f'load i32, ptr {count}, align 4')}, 1")
         previous = code.op(f"load i32, ptr {state}, align 4")
         arguments = f"ptr addrspace(1) {self._entry.flag}, i32 {iteration}, i32 {previous}"
@@ -57,16 +57,16 @@ class GpuTarget:
         code.do(f"store i32 {current}, ptr {state}, align 4")
         return code.op(f"icmp ne i32 {current}, 0")
 
-    def write_all_test(self, _code: WrittenCode, flag: str) -> str:
+    def write_all_test(self, _code: IRBuilder, flag: str) -> str:
         """Return the condition unchanged, as each thread branches on its own."""
         return flag
 
-    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: IRBuilder, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         words = [
             code.op(f"load i32, ptr {code.op(f'getelementptr i8, ptr {self._entry.launch}, i64 {start}')}, align 4")
-            for start in _PLACE
+            for start in _LAUNCH_WORDS
         ]
-        place = ", ".join(f"i32 {word}" for word in words)
+        launch_words = ", ".join(f"i32 {word}" for word in words)
         pointers = f"{self.pointer_type} {records}, {self.pointer_type} {self._entry.flag}"
-        code.do(f"call void @metalnb_fault({pointers}, i32 {check}, i64 {offset}, {place})")
+        code.do(f"call void @metalnb_fault({pointers}, i32 {check}, i64 {offset}, {launch_words})")

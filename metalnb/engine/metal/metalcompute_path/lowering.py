@@ -6,7 +6,7 @@ inputs as variables with their own types and names:
 
 =============================================  ===============================================================
 buffers                                        the same, at ``[[buffer(0)]]``, ``[[buffer(1)]]``, …
-``thread_position_in_grid`` and the like       variables, computed from the place in the row and a launch record
+``thread_position_in_grid`` and the like       variables, computed from the position in the row and a launch record
 ``thread_index_in_simdgroup`` and the like     the same: a row's SIMD-groups are cut as those of its threadgroup
 ``threadgroup T* p [[threadgroup(n)]]``        a variable in the body; its size is known at the launch
 function constants                             constants with their values
@@ -38,9 +38,9 @@ __all__ = ["lower_kernel", "runs_unchanged"]
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
 struct metalnb_launch { unsigned grid_[3], group_[3], groups_[3], first_[3], row_[3], seen_; };
-struct metalnb_place {
+struct metalnb_position {
   unsigned at_[3], local_[3], group_[3], size_[3], threads_;
-  metalnb_place(device const metalnb_launch& l, unsigned g, unsigned i) {
+  metalnb_position(device const metalnb_launch& l, unsigned g, unsigned i) {
     group_[0] = l.first_[0] + g % l.row_[0], group_[1] = l.first_[1] + g / l.row_[0] % l.row_[1];
     group_[2] = l.first_[2] + g / l.row_[0] / l.row_[1];
     for (int k = 0; k < 3; ++k) {
@@ -61,7 +61,7 @@ _EXTRA = (
 # return, before any barrier; the package's docstring says why a later barrier is safe.
 _START = (
     " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen_ = metalnb_n; "
-    "const metalnb_place metalnb_p(metalnb_l, metalnb_g, metalnb_i); if (metalnb_i >= metalnb_p.threads_) return;"
+    "const metalnb_position metalnb_p(metalnb_l, metalnb_g, metalnb_i); if (metalnb_i >= metalnb_p.threads_) return;"
 )
 _GROUP = "metalnb_l.group_[0] * metalnb_l.group_[1] * metalnb_l.group_[2]"
 # MSL 5.2.3.6: input -> its components; one expression without [k] serves a single component.
@@ -240,15 +240,15 @@ class _Writer:
         edits = []
         tokens, macro = tree.tokens, tree.macro
         for a, b in tree.attribute_lists():
-            places = [i for i in range(a, b) if tree.texts[i] == "function_constant"]
-            if not places or any(start <= tokens[a].start < end for start, end in heads):
+            positions = [i for i in range(a, b) if tree.texts[i] == "function_constant"]
+            if not positions or any(start <= tokens[a].start < end for start, end in heads):
                 continue
             name = tree.texts[a - 1]
             if (name in self._constants or macro) and tree.enclosing(a, "(") < 0:
                 paste = "" if name in self._constants else "##"
                 edits.append(Edit(tokens[a].start, tokens[b].end, f" = metalnb_value_{paste}{name}"))
             else:
-                first, last = attribute_range(tree, a, b, places[0])
+                first, last = attribute_range(tree, a, b, positions[0])
                 edits.append(Edit(tokens[first].start, tokens[last].end, ""))
         for i, token in enumerate(tokens):
             if token.text == "is_function_constant_defined" and i + 3 < len(tokens):

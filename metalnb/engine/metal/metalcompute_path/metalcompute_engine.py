@@ -27,6 +27,7 @@ __all__ = ["MetalcomputeEngine"]
 
 _MSL = (2, 3)
 _SIMD = 32
+_BARRIERS = frozenset({"threadgroup_barrier", "simdgroup_barrier"})
 _BUFFERS = 31
 _RECORD = struct.Struct("16I")  # struct metalnb_launch of ``lowering``; `seen` is its last member
 
@@ -36,7 +37,7 @@ class MetalcomputeBinary(Binary):
     """A kernel, and its functions: one for each size of threadgroup it was launched with."""
 
     unit: Unit
-    barriers: bool
+    may_have_barriers: bool
     threadgroup_bytes: int = 0  # metalcompute does not report it; exceeding it fails at the launch
     functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -90,8 +91,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         if problems:
             raise CompileError(problems)
         self.text(unit)  # raises if the kernel cannot be rewritten
-        cell_words = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
-        return MetalcomputeBinary(unit, any("barrier" in word for word in cell_words))
+        return MetalcomputeBinary(unit, _may_have_barriers(unit))
 
     def text(self, unit: Unit) -> str:
         """Return the MSL passed to metalcompute, for threadgroups of one SIMD-group."""
@@ -123,15 +123,15 @@ class MetalcomputeEngine(Observable, SharedMemory):
         pairs = list(zip(unit.signature.params, arguments, strict=True))
         memory = {p.name: a for p, a in pairs if p.space == "threadgroup"}
         bound = [(p.writable, self._absent if a is None else a) for p, a in pairs if p.space != "threadgroup"]
-        places, results = self._staging.bind(name, bound)
-        buffers = [p.memory for p in places]
+        bindings, results = self._staging.bind(name, bound)
+        buffers = [binding.memory for binding in bindings]
         runs: list[tuple[Any, Any, int]] = []
         if runs_unchanged(unit, threadgroup, grid):
             text = AssembledSource(unit.cell.edited.original, ())
             function = self._function(binary, ("as written",), lambda: text)
             runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
         else:
-            for first, count, threads in _split_grid(grid, threadgroup, split=binary.barriers):
+            for first, count, threads in _split_grid(grid, threadgroup, split=binary.may_have_barriers):
                 make_text = functools.partial(lower_kernel, unit, threads, memory)
                 function = self._function(binary, (threads, *memory.values()), make_text)
                 record = self._device.buffer(_launch_record(grid, threadgroup, first, count))
@@ -170,6 +170,12 @@ class MetalcomputeEngine(Observable, SharedMemory):
                 "choose a smaller threadgroup."
             )
             raise LaunchError(message) from error
+
+
+def _may_have_barriers(unit: Unit) -> bool:
+    """Return whether the source names a barrier, or might by pasting tokens."""
+    cells = (unit.cell, *unit.headers.values())
+    return any("##" in cell.edited.original or not _BARRIERS.isdisjoint(words(cell)) for cell in cells)
 
 
 def _split_grid(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:

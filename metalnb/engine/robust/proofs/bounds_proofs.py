@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..launch_facts import LaunchFacts
-from ..memory_roots import Roots, ScalarPlace
+from ..memory_roots import Roots, ScalarAddress
 from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval
@@ -18,7 +18,7 @@ from .ranges import Ranges
 
 __all__ = ["PointerRooms", "Room"]
 
-_Offset = Callable[[ScalarPlace, str], Interval | None]
+_Offset = Callable[[ScalarAddress, str], Interval | None]
 
 
 class Room(NamedTuple):
@@ -47,27 +47,27 @@ class PointerRooms:
         self._flow, self._roots, self._facts, self._ranges = flow, roots, facts, ranges
         self._memo: dict[tuple[Scalar, str], Room | None] = {}
 
-    def offset_range(self, place: ScalarPlace, label: str) -> Interval | None:
+    def offset_range(self, address: ScalarAddress, label: str) -> Interval | None:
         """Return a target's offset from its root in a block, in bytes."""
         return self._ranges.within_budget(
-            lambda: self._sum_terms(place, lambda index: self._ranges.range_at(index, label))
+            lambda: self._sum_terms(address, lambda index: self._ranges.range_at(index, label))
         )  # fmt: skip
 
-    def _sum_terms(self, place: ScalarPlace, range_of: Callable[[Scalar], Interval]) -> Interval:
-        total = Interval(place.offset, place.offset)
-        for index, step in place.terms:
+    def _sum_terms(self, address: ScalarAddress, range_of: Callable[[Scalar], Interval]) -> Interval:
+        total = Interval(address.offset, address.offset)
+        for index, step in address.terms:
             total = total.plus(range_of(index).signed(index.bits).times(Interval(step, step)))
         return total
 
-    def guarded_offset_range(self, place: ScalarPlace, label: str) -> Interval | None:
+    def guarded_offset_range(self, address: ScalarAddress, label: str) -> Interval | None:
         """Return the same, using conditions on sums of its terms as well, which takes longer."""
-        return self._ranges.within_budget(lambda: self._ranges.guarded_range(place, label))
+        return self._ranges.within_budget(lambda: self._ranges.guarded_range(address, label))
 
     def of(self, pointer: Scalar, label: str, offset: _Offset | None = None) -> Room | None:
         """Return the room of a pointer in a block; None if unknown."""
-        place = self._roots.place_of(pointer)
-        room = self._root_room(place.root, label)
-        distance = None if room is None else (offset or self.offset_range)(place, label)
+        address = self._roots.address_of(pointer)
+        room = self._root_room(address.root, label)
+        distance = None if room is None else (offset or self.offset_range)(address, label)
         return None if room is None or distance is None else room.shift(distance)
 
     def _root_room(self, root: Scalar, label: str) -> Room | None:
@@ -99,7 +99,7 @@ class PointerRooms:
             def range_of(index: Scalar) -> Interval:
                 return self._ranges.range_under(index, condition)
 
-            return lambda place, _: self._ranges.within_budget(lambda: self._sum_terms(place, range_of))
+            return lambda address, _: self._ranges.within_budget(lambda: self._sum_terms(address, range_of))
 
         rooms = [
             self.of(side, label, offset(Condition(flag, truth, label)))
@@ -117,14 +117,14 @@ class PointerRooms:
         while worklist:
             phi = worklist.pop()
             for pointer, before in zip(phi.operands, phi.labels, strict=True):
-                place = self._roots.place_of(pointer)
-                if place.root.op != "phi" or place.root.block != root.block:
+                address = self._roots.address_of(pointer)
+                if address.root.op != "phi" or address.root.block != root.block:
                     starts.append((pointer, before))
-                elif place.offset or place.terms:
+                elif address.offset or address.terms:
                     return None
-                elif place.root not in visited:
-                    visited.add(place.root)
-                    worklist.append(place.root)
+                elif address.root not in visited:
+                    visited.add(address.root)
+                    worklist.append(address.root)
         return starts
 
     def _advancing_room(self, root: Scalar, label: str) -> Room | None:
@@ -134,8 +134,8 @@ class PointerRooms:
             return None
         steps = []
         for pointer, latch in self._flow.incoming(root, back_edges=True):
-            place = self._roots.place_of(pointer)
-            step = self.offset_range(place, latch) if place.root is root else None
+            address = self._roots.address_of(pointer)
+            step = self.offset_range(address, latch) if address.root is root else None
             if step is None:
                 return None
             steps.append(step)

@@ -8,7 +8,7 @@ from ..scalar_graph.operand_scalars import Scalar
 from ..scalar_graph.relations import EQUAL
 from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval, full_range
-from .operations import allowed_range
+from .transfer_functions import allowed_range
 
 __all__ = ["ConditionRanges", "is_not"]
 

@@ -16,7 +16,7 @@ from ..scalar_graph.relations import Relation
 from .condition_ranges import ConditionRanges
 from .guarded_flow import GuardedFlow
 from .intervals import Interval, full_range
-from .operations import MINIMA
+from .transfer_functions import MINIMA
 
 __all__ = ["DifferenceRanges", "Sum", "intersect_modulo", "narrow_by_relation", "power_of_two_factor", "type_range"]
 
@@ -234,7 +234,7 @@ def narrow_by_relation(difference: Interval, relation: Relation) -> Interval:
         "<": (first, -1), "<=": (first, 0), ">": (1, last), ">=": (0, last), "==": (0, 0),
     }.get(relation.sign, (first + (first == 0), last - (last == 0)))  # fmt: skip
     low, high = max(low, first), min(high, last)
-    return Interval(low, high) if low <= high else difference  # an empty range: no thread gets here
+    return Interval(low, high) if low <= high else difference  # an empty range: no thread gets this far
 
 
 def intersect_modulo(interval: Interval, within: Interval, bits: int) -> Interval:

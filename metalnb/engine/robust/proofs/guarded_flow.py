@@ -67,9 +67,9 @@ class GuardedFlow(ControlFlow):
                 if current.op == "phi" and current.block in self.loops:
                     result += [current] if current is not value and current.integer else []
                 else:
-                    new = [o for o in current.operands if o not in visited]
-                    visited.update(new)
-                    worklist += new
+                    unvisited = [o for o in current.operands if o not in visited]
+                    visited.update(unvisited)
+                    worklist += unvisited
             phis = self._loop_phis[value] = sorted(result, key=lambda phi: self.number[phi.block])
         return phis
 

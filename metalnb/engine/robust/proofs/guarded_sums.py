@@ -10,20 +10,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from ..memory_roots import ScalarPlace
+from ..memory_roots import ScalarAddress
 from ..scalar_graph.operand_scalars import Scalar
 from ..scalar_graph.relations import NOT_EQUAL
 from .differences import Sum, intersect_modulo
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
-from .walked_loops import WalkedLoops
+from .loop_evaluation import LoopEvaluation
 
 __all__ = ["GuardedSums"]
 
 _Terms = tuple[tuple[Scalar, int], ...]
 
 
-class GuardedSums(WalkedLoops):
+class GuardedSums(LoopEvaluation):
     """The part of `Ranges` that bounds sums by the conditions on them."""
 
     def __init__(self, flow: GuardedFlow) -> None:
@@ -31,9 +31,9 @@ class GuardedSums(WalkedLoops):
         self._known_sums: dict[str, dict[_Terms, Interval]] = {}
         self._value_order: dict[Scalar, int] = {}  # a fixed order of values
 
-    def guarded_range(self, place: ScalarPlace, label: str) -> Interval | None:
-        """Return the range of a place's offset from its root in a block, in bytes and modulo 2^64."""
-        rest = self.offset_sum(place, label)
+    def guarded_range(self, address: ScalarAddress, label: str) -> Interval | None:
+        """Return the range of an address's offset from its root in a block, in bytes and modulo 2^64."""
+        rest = self.offset_sum(address, label)
         if rest is None:
             return None
         if label not in self._known_sums:
@@ -49,10 +49,10 @@ class GuardedSums(WalkedLoops):
             best = Interval(max(best.low, interval.low), min(best.high, interval.high))
         return best
 
-    def offset_sum(self, place: ScalarPlace, label: str) -> Sum | None:
-        """Return a place's offset from its root as a sum, exact modulo 2^64; None if an index may wrap."""
-        rest = Sum(place.offset, {})
-        for index, step in place.terms:
+    def offset_sum(self, address: ScalarAddress, label: str) -> Sum | None:
+        """Return an address's offset from its root as a sum, exact modulo 2^64; None if an index may wrap."""
+        rest = Sum(address.offset, {})
+        for index, step in address.terms:
             part = self.sum_of(index, label) if index.bits == 64 else self._extended_sum(index, label, unsigned=False)
             if part is None:
                 return None

@@ -12,7 +12,7 @@ from .differences import type_range
 from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval, full_range
 from .loop_counters import VIEWS, Incoming, LoopCounters, Test, View
-from .operations import may_hold
+from .transfer_functions import may_hold
 
 __all__ = ["LoopRanges"]
 

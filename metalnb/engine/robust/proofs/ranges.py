@@ -16,13 +16,13 @@ from typing import TypeVar
 
 from ..entry_protocol import EntryPoint
 from ..launch_facts import LaunchFacts
-from ..memory_roots import Roots, ScalarPlace
+from ..memory_roots import Roots, ScalarAddress
 from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import Condition, GuardedFlow
 from .guarded_sums import GuardedSums
 from .intervals import Interval, full_range
-from .operations import ARITHMETIC
-from .walked_loops import AFTER_LOOP
+from .loop_evaluation import AFTER_LOOP
+from .transfer_functions import ARITHMETIC
 
 __all__ = ["Ranges"]
 
@@ -151,9 +151,9 @@ class Ranges(GuardedSums):
         worklist, visited = [self._flow.entry], {self._flow.entry}
         while worklist:
             block = worklist.pop()
-            new = [t for t in self._flow.successors[block] if t not in visited and self._may_branch(block, t)]
-            visited.update(new)
-            worklist += new
+            unvisited = [t for t in self._flow.successors[block] if t not in visited and self._may_branch(block, t)]
+            visited.update(unvisited)
+            worklist += unvisited
         return visited
 
     def _may_branch(self, label: str, target: str) -> bool:
@@ -222,15 +222,15 @@ class Ranges(GuardedSums):
         call_range, inst = self._call_range(value, label), value.inst
         if call_range != full_range(value.bits) or inst is None or not value.integer:
             return call_range
-        place = self._roots.place_of(self._roots.values.of(inst.pointer))
-        data = self._contents(place)
+        address = self._roots.address_of(self._roots.values.of(inst.pointer))
+        data = self._contents(address)
         if data is None or value.bits % 8:
             return call_range
         number, content = data
         if isinstance(content, int):
-            return call_range if place.terms else Interval(content, content)
+            return call_range if address.terms else Interval(content, content)
         size, elements = value.bits // 8, []
-        for offset in self._offsets(place, label):
+        for offset in self._offsets(address, label):
             first = offset + value.part * size
             if not 0 <= first <= len(content) - size:
                 return call_range
@@ -240,17 +240,17 @@ class Ranges(GuardedSums):
             elements.append(Interval(element, element))
         return self._hull(elements, value.bits) if elements else call_range
 
-    def _contents(self, place: ScalarPlace) -> tuple[int, bytes | bytearray | int] | None:
+    def _contents(self, address: ScalarAddress) -> tuple[int, bytes | bytearray | int] | None:
         """Return the contents of scalars or a constant table, with the argument's number; None for other memory."""
-        root = self._roots.root_of(place.root)
+        root = self._roots.root_of(address.root)
         if root is None:
             return None
         content = self._facts.scalars.get(root.number) if root.kind == "argument" else self._roots.table(root.name)
         return None if content is None else (root.number, content)
 
-    def _offsets(self, place: ScalarPlace, label: str) -> list[int]:
+    def _offsets(self, address: ScalarAddress, label: str) -> list[int]:
         """Return the possible byte offsets of a load from its root; empty if there are too many."""
-        total = self.offset_sum(place, label)
+        total = self.offset_sum(address, label)
         if total is None:
             return []
         reach = self._sum_range(total, label)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ...llvm.instruction_syntax import BINARY, CASTS
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..accesses import Access
-from ..memory_roots import PointerPlace, Roots
+from ..memory_roots import AffineAddress, Roots
 
 __all__ = ["BlockVersions", "SharedTests", "may_be_collective"]
 
@@ -35,19 +35,19 @@ class SharedTests:
         The part of the block that does not depend on its reads: written once, before both versions.
     rest : list of IRInstruction
     byte_ranges : dict
-        Places, each with the range of bytes that the accesses need.
+        Addresses, each with the number of bytes that the accesses need from there.
     """
 
     prefix: list[IRInstruction] = field(default_factory=list)
     rest: list[IRInstruction] = field(default_factory=list)
-    byte_ranges: dict[object, tuple[PointerPlace, int]] = field(default_factory=dict)
+    byte_ranges: dict[object, tuple[AffineAddress, int]] = field(default_factory=dict)
 
-    def add(self, key: object, place: PointerPlace, size: int) -> None:
+    def add(self, key: object, address: AffineAddress, size: int) -> None:
         """Add an access; accesses with the same key differ only by constant bytes."""
-        first, end = place.offset, place.offset + size
+        first, end = address.offset, address.offset + size
         if known := self.byte_ranges.get(key):
             first, end = min(known[0].offset, first), max(known[0].offset + known[1], end)
-        self.byte_ranges[key] = PointerPlace(place.root, first, place.terms), end - first
+        self.byte_ranges[key] = AffineAddress(address.root, first, address.terms), end - first
 
 
 class BlockVersions:
@@ -63,8 +63,8 @@ class BlockVersions:
 
     def __init__(self, function: IRFunction, roots: Roots, checked: Collection[Access]) -> None:
         self._roots = roots
-        places = [roots.place(access.pointer) for access in checked]
-        self._needed = {name for place in places for name in (place.root, *(term for term, _ in place.terms))}
+        addresses = [roots.address(access.pointer) for access in checked]
+        self._needed = {name for a in addresses for name in (a.root, *(term for term, _ in a.terms))}
         self._users: dict[str, list[IRInstruction]] = {}
         self._formulas = {inst.result: inst.text for inst in function if inst.opcode in _ARITHMETIC}
         for inst in function:
@@ -92,15 +92,15 @@ class BlockVersions:
             (tests.prefix if is_prefix else tests.rest).append(inst)
             late_values.update([] if is_prefix else [inst.result])
         for _, access in (pair for inst in body for pair in guarded.get(id(inst), ())):
-            place = self._roots.place(access.pointer)
-            root = self._roots.root(place.root)
+            address = self._roots.address(access.pointer)
+            root = self._roots.root(address.root)
             # A constant address has no name.
-            is_unknown = root is None and (place.root in late_values or not place.root)
-            if is_unknown or late_values.intersection(name for name, _ in place.terms):
+            is_unknown = root is None and (address.root in late_values or not address.root)
+            if is_unknown or late_values.intersection(name for name, _ in address.terms):
                 return None
-            memory = root.number if root is not None and root.kind == "argument" else place.root
-            formula = tuple((self._formulas.get(name, name), step) for name, step in place.terms)
-            tests.add((memory, formula), place, access.size)
+            memory = root.number if root is not None and root.kind == "argument" else address.root
+            formula = tuple((self._formulas.get(name, name), step) for name, step in address.terms)
+            tests.add((memory, formula), address, access.size)
             count += 1
         is_short = len(tests.rest) <= max(_MAX_LENGTH, _MAX_LENGTH_PER_CHECK * count)
         pays_off = is_short and count >= _MIN_CHECKS_PER_TEST * len(tests.byte_ranges)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..accesses import Access
-from ..memory_roots import PointerPlace, Root, Roots
+from ..memory_roots import AffineAddress, Root, Roots
+from .entry_code import EntryCode
+from .ir_builder import IRBuilder
 from .size_limits import Limit
-from .start_code import StartCode
-from .written_code import WrittenCode
 
 __all__ = ["AccessCondition", "ConditionWriter"]
 
@@ -26,15 +26,15 @@ class AccessCondition:
     ----------
     flag : str
         The name of an ``i1``.
-    address : str
-        The address, if that was compared.
-    place : PointerPlace or None
-        The place whose index was compared, otherwise.
+    pointer : str
+        The pointer as an integer, if that was compared.
+    address : AffineAddress or None
+        The address whose index was compared, otherwise.
     """
 
     flag: str
-    address: str
-    place: PointerPlace | None
+    pointer: str
+    address: AffineAddress | None
 
 
 class ConditionWriter:
@@ -44,19 +44,19 @@ class ConditionWriter:
     ----------
     function : IRFunction
     roots : Roots
-    start : StartCode
-    code : WrittenCode
+    entry_code : EntryCode
+    code : IRBuilder
     wide : bool
         Whether a buffer may have 2^31 bytes or more.
     """
 
     def __init__(
-        self, function: IRFunction, roots: Roots, start: StartCode, code: WrittenCode, *, wide: bool,
+        self, function: IRFunction, roots: Roots, entry_code: EntryCode, code: IRBuilder, *, wide: bool,
     ) -> None:  # fmt: skip
         self._definitions: dict[str, IRInstruction] = {}
         self._pointers = {parameter.text: parameter.type.text for parameter in function.parameters}
         self.add_definitions(function)
-        self._roots, self._start, self._code, self._wide = roots, start, code, wide
+        self._roots, self._entry_code, self._code, self._wide = roots, entry_code, code, wide
 
     def add_definitions(self, function: IRFunction) -> None:
         """Read the function's values again after adding some."""
@@ -65,55 +65,56 @@ class ConditionWriter:
 
     def write_condition(self, access: Access, names: Mapping[str, str]) -> AccessCondition:
         """Write an access's condition in front of it; `names` maps values to their new names."""
-        place = self._roots.place(access.pointer)
-        root = self._roots.root(place.root)
+        address = self._roots.address(access.pointer)
+        root = self._roots.root(address.root)
         if root is None:
-            address = self._code.pointer_as_integer(access.type, names.get(access.pointer, access.pointer))
-            return AccessCondition(self._write_any_root_test(address, place, access.size), address, None)
-        terms = tuple((names.get(index, index), step) for index, step in place.terms)
-        renamed = PointerPlace(place.root, place.offset, terms)
+            pointer = self._code.pointer_as_integer(access.type, names.get(access.pointer, access.pointer))
+            return AccessCondition(self._write_any_root_test(pointer, address, access.size), pointer, None)
+        terms = tuple((names.get(index, index), step) for index, step in address.terms)
+        renamed = AffineAddress(address.root, address.offset, terms)
         return AccessCondition(self.write_access_test(renamed, access.size), "", renamed)
 
-    def write_access_test(self, place: PointerPlace, size: int) -> str:
+    def write_access_test(self, address: AffineAddress, size: int) -> str:
         """Write a test that an access stays inside its root, or inside one of its possible roots."""
-        root = self._roots.root(place.root)
+        root = self._roots.root(address.root)
         if root is None:
-            start = self._code.pointer_as_integer(self._pointers[place.root], place.root)
-            return self._write_any_root_test(self._code.op(f"add i64 {start}, {self.write_offset(place)}"), place, size)
-        if len(place.terms) == 1 and place.offset >= 0 and place.terms[0][1] > 0:
-            return self._write_index_test(root, place, size)
-        return self.write_offset_test(root, self.write_offset(place), size)
+            start = self._code.pointer_as_integer(self._pointers[address.root], address.root)
+            pointer = self._code.op(f"add i64 {start}, {self.write_offset(address)}")
+            return self._write_any_root_test(pointer, address, size)
+        if len(address.terms) == 1 and address.offset >= 0 and address.terms[0][1] > 0:
+            return self._write_index_test(root, address, size)
+        return self.write_offset_test(root, self.write_offset(address), size)
 
-    def write_loop_bound_test(self, root: Root, place: PointerPlace, size: int, term: tuple[str, int]) -> str:
-        """Write a test under which an access is in bounds, at a place plus an index times its step.
+    def write_loop_bound_test(self, root: Root, address: AffineAddress, size: int, term: tuple[str, int]) -> str:
+        """Write a test under which an access is in bounds, at an address plus an index times its step.
 
-        If the place without the index is out of bounds, the test fails.
+        If the address without the index is out of bounds, the test fails.
         """
         op, (index, step) = self._code.op, term
-        limit = self._limit(root, place.offset + size, 1, _WIDE_BITS)
-        start = self.write_offset(PointerPlace(place.root, 0, place.terms))
+        limit = self._limit(root, address.offset + size, 1, _WIDE_BITS)
+        start = self.write_offset(AffineAddress(address.root, 0, address.terms))
         count = op(f"select i1 {op(f'icmp ult i64 {start}, {limit}')}, i64 {op(f'sub i64 {limit}, {start}')}, i64 0")
         if step > 1:
             count = op(f"udiv i64 {op(f'add i64 {count}, {step - 1}')}, {step}")
         return op(f"icmp ult i64 {self._widen_index(index)}, {count}")
 
-    def write_offset(self, place: PointerPlace) -> str:
-        """Write the offset of a place from its root, in bytes."""
-        total = str(place.offset)
-        for index, step in place.terms:
+    def write_offset(self, address: AffineAddress) -> str:
+        """Write the offset of an address from its root, in bytes."""
+        total = str(address.offset)
+        for index, step in address.terms:
             wide = self._widen_index(index)
             scaled = wide if step == 1 else self._code.op(f"mul i64 {wide}, {step}")
             total = scaled if total == "0" else self._code.op(f"add i64 {scaled}, {total}")
         return total
 
-    def _write_index_test(self, root: Root, place: PointerPlace, size: int) -> str:
+    def _write_index_test(self, root: Root, address: AffineAddress, size: int) -> str:
         """Compare a single index with the number of indices in bounds."""
-        ((index, step),) = place.terms
+        ((index, step),) = address.terms
         definition = self._definitions.get(index)
         # A negative index may be in bounds if bytes are added to it. One that cannot be negative is compared unchanged:
         # in 32 bits, it and its steps might wrap.
         unsigned = definition is not None and definition.opcode == "zext"
-        steps, rest = (0, place.offset) if unsigned else divmod(place.offset, step)
+        steps, rest = (0, address.offset) if unsigned else divmod(address.offset, step)
         narrow = "" if self._wide else self._narrow_index(index)  # half the work in vector code
         element, bits = (narrow, _NARROW_BITS) if narrow else (self._widen_index(index), _WIDE_BITS)
         if steps:
@@ -128,14 +129,14 @@ class ConditionWriter:
             index, ir_type = definition.operands[0].text, definition.operands[0].type
         return index if ir_type is not None and ir_type.bits == _NARROW_BITS and ir_type.kind == "integer" else ""
 
-    def _write_any_root_test(self, address: str, place: PointerPlace, size: int) -> str:
-        """Compare an address with the bounds of each buffer it may be in."""
+    def _write_any_root_test(self, pointer: str, address: AffineAddress, size: int) -> str:
+        """Compare a pointer with the bounds of each buffer it may be in."""
         flag = "false"
-        for name in sorted(self._roots.sources(place.root)):
+        for name in sorted(self._roots.sources(address.root)):
             root = self._roots.root(name)
             if root is None:
                 continue
-            offset = self._code.op(f"sub i64 {address}, {self._start.address(root)}")
+            offset = self._code.op(f"sub i64 {pointer}, {self._entry_code.address(root)}")
             is_inside = self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE_BITS)}")
             flag = is_inside if flag == "false" else self._code.op(f"or i1 {flag}, {is_inside}")
         return flag
@@ -146,11 +147,12 @@ class ConditionWriter:
 
     def write_distance(self, root: Root, kind: str, pointer: str) -> str:
         """Write the offset of a pointer from a root, in bytes."""
-        return self._code.op(f"sub i64 {self._code.pointer_as_integer(kind, pointer)}, {self._start.address(root)}")
+        integer = self._code.pointer_as_integer(kind, pointer)
+        return self._code.op(f"sub i64 {integer}, {self._entry_code.address(root)}")
 
     def _limit(self, root: Root, extent: int, step: int, bits: int) -> str:
         if root.kind == "argument":
-            return self._start.limit(Limit(root.number, extent, step), bits)
+            return self._entry_code.limit(Limit(root.number, extent, step), bits)
         return str(Limit(0, extent, step).count(root.size))
 
     def _widen_index(self, index: str) -> str:

@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule, Operand
 from ..accesses import Access
 from ..kernel_analysis import Analysis
-from ..memory_roots import PointerPlace
+from ..memory_roots import AffineAddress
 from .block_versions import BlockVersions, SharedTests
 from .bounds_tests import AccessCondition, ConditionWriter
 from .check_target import CheckTarget
+from .entry_code import EntryCode
+from .ir_builder import IRBuilder, clone_function, replace_incoming
 from .loop_bounds import LoopBounds
 from .loop_versions import Guarded, LoopVersions
 from .size_limits import Limit, WorkLimit
-from .start_code import StartCode
 from .stop_flags import add_stop_flags
-from .written_code import WrittenCode, clone_function, replace_incoming
 
 __all__ = ["CheckedModule", "Checks", "insert_checks"]
 
@@ -93,15 +93,15 @@ def insert_checks(module: IRModule, analysis: Analysis, checks: Checks, target: 
         return CheckedModule(module, checks)
     function, clones = clone_function(analysis.roots.function)
     _replace_undefined(function)
-    start, code = StartCode(function, target), WrittenCode("check")
+    entry_code, code = EntryCode(function, target), IRBuilder("check")
     accesses = [access for access in analysis.accesses if access.number in checks.accesses]
     guarded: Guarded = {}
     for site, access in enumerate(accesses):
         guarded.setdefault(id(clones[id(access.inst)]), []).append((site, access))
-    flags = add_stop_flags(function, analysis, checks.loops, start, code)
-    conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
+    flags = add_stop_flags(function, analysis, checks.loops, entry_code, code)
+    conditions = ConditionWriter(function, analysis.roots, entry_code, code, wide=checks.wide)
     loops = LoopVersions(
-        function=function, analysis=analysis, checked=accesses, conditions=conditions, start=start, code=code,
+        function=function, analysis=analysis, checked=accesses, conditions=conditions, entry_code=entry_code, code=code,
         target=target, flags=flags,
     )  # fmt: skip
     if target.has_loop_versions:
@@ -109,13 +109,13 @@ def insert_checks(module: IRModule, analysis: Analysis, checks: Checks, target: 
     conditions.add_definitions(function)
     versions = BlockVersions(function, analysis.roots, accesses)
     bounds = LoopBounds(analysis) if target.has_loop_bounds else None
-    _Checks(function, start, code, conditions, target, versions, loops.names, bounds).insert(guarded)
-    start.finish()
+    _Checks(function, entry_code, code, conditions, target, versions, loops.names, bounds).insert(guarded)
+    entry_code.finish()
     result = replace(
         module, functions={**module.functions, function.name: function},
         declarations={**module.declarations, **target.declarations},
     )  # fmt: skip
-    return CheckedModule(result, checks, tuple(start.limits), tuple(access.number for access in accesses))
+    return CheckedModule(result, checks, tuple(entry_code.limits), tuple(access.number for access in accesses))
 
 
 def _replace_undefined(function: IRFunction) -> None:
@@ -132,10 +132,10 @@ class _Checks:
     """Puts checks into a function."""
 
     def __init__(
-        self, function: IRFunction, start: StartCode, code: WrittenCode, conditions: ConditionWriter,
+        self, function: IRFunction, entry_code: EntryCode, code: IRBuilder, conditions: ConditionWriter,
         target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]], bounds: LoopBounds | None,
     ) -> None:  # fmt: skip
-        self._function, self._start, self._code, self._conditions = function, start, code, conditions
+        self._function, self._entry_code, self._code, self._conditions = function, entry_code, code, conditions
         self._target, self._versions, self._names, self._bounds = target, versions, names, bounds
 
     def insert(self, guarded: Guarded) -> None:
@@ -171,8 +171,8 @@ class _Checks:
         self._write([*(inst for inst in block if inst.opcode == "phi"), *tests.prefix], {}, {})
         unchecked, checked, end = code.fresh_name(), code.fresh_name(), code.fresh_name()
         flag = "true"  # one branch for all tests; separate branches would need phis after each
-        for place, size in tests.byte_ranges.values():
-            is_inside = self._target.write_all_test(code, self._conditions.write_access_test(place, size))
+        for address, size in tests.byte_ranges.values():
+            is_inside = self._target.write_all_test(code, self._conditions.write_access_test(address, size))
             flag = is_inside if flag == "true" else code.op(f"and i1 {flag}, {is_inside}")
         code.do(f"br i1 {flag}, label {unchecked}, label {checked}")
         code.begin_block(blocks, unchecked)
@@ -215,7 +215,7 @@ class _Checks:
             condition = self._conditions.write_condition(access, names)
             code.write_check(condition.flag, inside, fault)
             code.begin_block(blocks, fault)
-            self._target.write_record(code, self._start.records, site, self._write_fault_offset(condition))
+            self._target.write_record(code, self._entry_code.records, site, self._write_fault_offset(condition))
             code.do(f"br label {after}")
             faults.append(fault)
             code.begin_block(blocks, inside)
@@ -233,14 +233,14 @@ class _Checks:
         parts = self._bounds.split(access) if self._bounds else None
         if parts is None:
             return
-        root, place, (index, step) = parts
-        terms = tuple((names.get(term, term), stride) for term, stride in place.terms)
-        fixed_place = PointerPlace(place.root, place.offset, terms)
+        root, address, (index, step) = parts
+        terms = tuple((names.get(term, term), stride) for term, stride in address.terms)
+        fixed_address = AffineAddress(address.root, address.offset, terms)
         exact = self._code.fresh_name()
-        flag = self._conditions.write_loop_bound_test(root, fixed_place, access.size, (names.get(index, index), step))
+        flag = self._conditions.write_loop_bound_test(root, fixed_address, access.size, (names.get(index, index), step))
         self._code.write_check(flag, inside, exact)
         self._code.begin_block(self._function.blocks, exact)
 
     def _write_fault_offset(self, condition: AccessCondition) -> str:
         """Write the access's part of a fault record: the offset from its root, or its address."""
-        return condition.address if condition.place is None else self._conditions.write_offset(condition.place)
+        return condition.pointer if condition.address is None else self._conditions.write_offset(condition.address)

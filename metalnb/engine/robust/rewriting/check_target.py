@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .written_code import WrittenCode
+from .ir_builder import IRBuilder
 
 __all__ = ["CheckTarget", "EntryVariables"]
 
@@ -54,24 +54,24 @@ class CheckTarget(Protocol):
         """Declarations, by name, of the functions that checks call and the module lacks."""
         ...
 
-    def write_argument(self, code: WrittenCode, number: int) -> str:
+    def write_argument(self, code: IRBuilder, number: int) -> str:
         """Write the code that loads an argument's address; return the pointer's name."""
         ...
 
-    def write_stop_test(self, code: WrittenCode, start: EntryVariables) -> str:
+    def write_stop_test(self, code: IRBuilder, entry_code: EntryVariables) -> str:
         """Emit a test whether loops must stop; return the name of an ``i1``."""
         ...
 
-    def write_all_test(self, code: WrittenCode, flag: str) -> str:
+    def write_all_test(self, code: IRBuilder, flag: str) -> str:
         """Write a test that holds only if a condition holds for all threads that run together."""
         ...
 
-    def write_record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
+    def write_record(self, code: IRBuilder, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault.
 
         Parameters
         ----------
-        code : WrittenCode
+        code : IRBuilder
         records : str
             The pointer to the records of faults.
         check : int

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction, Operand
-from .written_code import WrittenCode
+from .ir_builder import IRBuilder
 
 __all__ = ["Linear", "LinearValues", "Slope", "Widening", "is_steep"]
 
@@ -62,7 +62,7 @@ class LinearValues:
         The label of the loop's header.
     labels : collection of str
         The labels of the loop's blocks.
-    code : WrittenCode
+    code : IRBuilder
         Writes at the end of the block before the loop.
 
     Attributes
@@ -72,7 +72,7 @@ class LinearValues:
     """
 
     def __init__(
-        self, inside: Mapping[str, IRInstruction], header: str, labels: Collection[str], code: WrittenCode,
+        self, inside: Mapping[str, IRInstruction], header: str, labels: Collection[str], code: IRBuilder,
     ) -> None:  # fmt: skip
         self.widenings: list[Widening] = []
         self.inside, self.header = inside, header

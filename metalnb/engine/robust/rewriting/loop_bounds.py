@@ -10,7 +10,7 @@ import functools
 
 from ..accesses import Access
 from ..kernel_analysis import Analysis
-from ..memory_roots import PointerPlace, Root
+from ..memory_roots import AffineAddress, Root
 
 __all__ = ["LoopBounds"]
 
@@ -27,22 +27,22 @@ class LoopBounds:
         self._roots, self._flow = analysis.roots, analysis.flow
         self._values_of = functools.cache(self._values)
 
-    def split(self, access: Access) -> tuple[Root, PointerPlace, tuple[str, int]] | None:
-        """Return an access's root, its place without the one index that its innermost loop changes, and that index.
+    def split(self, access: Access) -> tuple[Root, AffineAddress, tuple[str, int]] | None:
+        """Return an access's root, its address without the one index that its innermost loop changes, and that index.
 
         None if there is no loop, the root is unknown, or the loop changes no index, several, or the only one.
         """
-        place, label = self._roots.place(access.pointer), access.inst.block
+        address, label = self._roots.address(access.pointer), access.inst.block
         header = self._flow.loop_of.get(label) if self._flow.irreducible is None else None
-        root = self._roots.root(place.root)
-        if header is None or place.offset < 0 or root is None:
+        root = self._roots.root(address.root)
+        if header is None or address.offset < 0 or root is None:
             return None
         loop_values = self._values_of(header)
-        varying = [term for term in place.terms if term[0] in loop_values]
-        if len(varying) != 1 or len(place.terms) == 1 or varying[0][1] <= 0:
+        varying = [term for term in address.terms if term[0] in loop_values]
+        if len(varying) != 1 or len(address.terms) == 1 or varying[0][1] <= 0:
             return None
-        fixed_terms = tuple(term for term in place.terms if term[0] not in loop_values)
-        return root, PointerPlace(place.root, place.offset, fixed_terms), varying[0]
+        fixed_terms = tuple(term for term in address.terms if term[0] not in loop_values)
+        return root, AffineAddress(address.root, address.offset, fixed_terms), varying[0]
 
     def _values(self, header: str) -> frozenset[str]:
         """Return the values that are computed inside a loop."""

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction
 from ..scalar_graph.relations import NOT_EQUAL, PREDICATES, Relation
+from .ir_builder import IRBuilder
 from .linear_values import Linear, LinearValues
-from .written_code import WrittenCode
 
 __all__ = ["LoopLength", "write_loop_length"]
 
@@ -30,7 +30,7 @@ class LoopLength(NamedTuple):
 
 
 def write_loop_length(
-    test: IRInstruction, *, continue_on: bool, values: LinearValues, code: WrittenCode,
+    test: IRInstruction, *, continue_on: bool, values: LinearValues, code: IRBuilder,
 ) -> LoopLength | None:  # fmt: skip
     """Emit code that computes how many iterations continue the loop; None if no counter determines it.
 
@@ -41,7 +41,7 @@ def write_loop_length(
     continue_on : bool
         The result of the comparison for which the loop continues.
     values : LinearValues
-    code : WrittenCode
+    code : IRBuilder
     """
     relation = PREDICATES[test.word]
     if not continue_on:
@@ -60,7 +60,7 @@ def write_loop_length(
     return _write_inequality_length(left, slope, right.start, relation, code) if approaches else None
 
 
-def _write_equality_length(counter: Linear, slope: int, limit: str, code: WrittenCode) -> LoopLength | None:
+def _write_equality_length(counter: Linear, slope: int, limit: str, code: IRBuilder) -> LoopLength | None:
     """The loop ends when its counter is equal to a limit."""
     kind, step = f"i{counter.bits}", abs(slope)
     if step & step - 1:
@@ -74,7 +74,7 @@ def _write_equality_length(counter: Linear, slope: int, limit: str, code: Writte
 
 
 def _write_inequality_length(
-    counter: Linear, slope: int, limit: str, relation: Relation, code: WrittenCode,
+    counter: Linear, slope: int, limit: str, relation: Relation, code: IRBuilder,
 ) -> LoopLength | None:  # fmt: skip
     """The loop ends when its counter is no longer on one side of a limit."""
     kind, step, bits = f"i{counter.bits}", abs(slope), counter.bits
@@ -93,12 +93,12 @@ def _write_inequality_length(
     return _bounded_length(code.op(f"select i1 {is_entered}, {kind} {count}, {kind} 0"), bits, conditions, code)
 
 
-def _write_distance(counter: Linear, slope: int, limit: str, code: WrittenCode) -> str:
+def _write_distance(counter: Linear, slope: int, limit: str, code: IRBuilder) -> str:
     pair = (limit, counter.start) if slope > 0 else (counter.start, limit)
     return code.op(f"sub i{counter.bits} {pair[0]}, {pair[1]}")
 
 
-def _bounded_length(count: str, bits: int, conditions: list[str], code: WrittenCode) -> LoopLength | None:
+def _bounded_length(count: str, bits: int, conditions: list[str], code: IRBuilder) -> LoopLength | None:
     if bits > _WIDE:
         return None
     wide = count if bits == _WIDE else code.op(f"zext i{bits} {count} to i64")

@@ -18,16 +18,16 @@ from ...llvm.instructions import IRFunction, IRInstruction, Operand
 from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
-from ..memory_roots import PointerPlace, Root
+from ..memory_roots import AffineAddress, Root
 from .block_versions import may_be_collective
 from .bounds_tests import ConditionWriter
 from .check_target import CheckTarget
+from .entry_code import EntryCode
+from .ir_builder import IRBuilder, redirect, replace_incoming
 from .linear_values import LinearValues, Slope, is_steep
 from .loop_length import LoopLength, write_loop_length
 from .size_limits import WorkLimit
-from .start_code import StartCode
 from .stop_flags import Flag
-from .written_code import WrittenCode, redirect, replace_incoming
 
 __all__ = ["Guarded", "LoopVersions"]
 
@@ -132,8 +132,8 @@ class LoopVersions:
     checked : sequence of Access
         The checked accesses of the function.
     conditions : ConditionWriter
-    start : StartCode
-    code : WrittenCode
+    entry_code : EntryCode
+    code : IRBuilder
     target : CheckTarget
     flags : dict of str to Flag
         The stop flags, by their loops' headers.
@@ -148,8 +148,8 @@ class LoopVersions:
     analysis: Analysis
     checked: Sequence[Access]
     conditions: ConditionWriter
-    start: StartCode
-    code: WrittenCode
+    entry_code: EntryCode
+    code: IRBuilder
     target: CheckTarget
     flags: Mapping[str, Flag]
     names: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -209,14 +209,14 @@ class LoopVersions:
         lines: dict[object, tuple[bool, _Line]] = {}
         accesses = set[int]()
         for access in (a for a in self.checked if a.inst.block in loop.labels):
-            place = self.analysis.roots.place(access.pointer)
+            address = self.analysis.roots.address(access.pointer)
             is_guarded = self._is_guarded(access.inst.block, loop.exiting, next_label)
-            key = place.root, place.terms, is_guarded
+            key = address.root, address.terms, is_guarded
             entry = lines.get(key)
-            line = entry[1] if entry else self._find_line(place, values)
+            line = entry[1] if entry else self._find_line(address, values)
             if line is None:
                 continue
-            line.first, line.end = min(line.first, place.offset), max(line.end, place.offset + access.size)
+            line.first, line.end = min(line.first, address.offset), max(line.end, address.offset + access.size)
             lines[key] = is_guarded, line
             accesses.add(access.number)
         if not accesses:
@@ -229,7 +229,7 @@ class LoopVersions:
         count = sum(len(self.function.blocks[label]) for label in loop.labels)
         if loop.header not in self.flags or count > _MAX_UNFLAGGED_LENGTH:
             return ""
-        limit = self.start.limit(WorkLimit(_SHORT_WORK, self.analysis.entry.loop_budget.after_stop), _WIDE_BITS)
+        limit = self.entry_code.limit(WorkLimit(_SHORT_WORK, self.analysis.entry.loop_budget.after_stop), _WIDE_BITS)
         work = self.code.op(f"mul i64 {length.iterations}, {count}")
         return self.target.write_all_test(self.code, self.code.op(f"icmp ult i64 {work}, {limit}"))
 
@@ -238,16 +238,16 @@ class LoopVersions:
         flow = self.analysis.flow
         return flow.predecessors[next_label] == [exiting] and flow.dominates(next_label, label)
 
-    def _find_line(self, place: PointerPlace, values: LinearValues) -> _Line | None:
+    def _find_line(self, address: AffineAddress, values: LinearValues) -> _Line | None:
         roots = self.analysis.roots
-        root, start = roots.root(place.root), "0"
+        root, start = roots.root(address.root), "0"
         slope: Slope = 0
         if root is None:
-            linear = self._linear_pointer(place.root, values)
+            linear = self._linear_pointer(address.root, values)
             if linear is None:
                 return None
             root, start, slope = linear
-        for name, step in place.terms:
+        for name, step in address.terms:
             operand = self._integer(name)
             index = values.sign_extended(operand) if operand is not None else None
             if index is None:
@@ -255,7 +255,7 @@ class LoopVersions:
             scaled = self.code.op(f"mul i64 {index.start}, {step}")
             start = self.code.op(f"add i64 {start}, {scaled}")
             slope = values.sum(slope, values.product(index.slope, step))
-        return None if is_steep(slope) else _Line(root, start, slope, place.offset, place.offset)
+        return None if is_steep(slope) else _Line(root, start, slope, address.offset, address.offset)
 
     def _linear_pointer(self, name: str, values: LinearValues) -> tuple[Root, str, Slope] | None:
         """Return a pointer's root, its first offset, and its increment per iteration; None if any is unknown."""
@@ -273,7 +273,7 @@ class LoopVersions:
         start, next_value = values.initial_and_next(phi)
         if not start.startswith("%") or not next_value.startswith("%"):
             return None
-        step = roots.place(next_value)
+        step = roots.address(next_value)
         slope: Slope = step.offset
         for index, stride in step.terms:
             operand = self._integer(index)
@@ -348,6 +348,8 @@ class LoopVersions:
         names |= {inst.result: code.fresh_name() for block in originals.values() for inst in block if inst.result}
         replacements = {**names, loop.preheader: preheader, loop.exit: exit_label}
         flag = None if version.has_stop_flag else self.flags[loop.header]
+        if flag is not None:  # its branch leaves for the original exit, which may be a loop with versions by now
+            replacements |= dict.fromkeys((target for target in flag.branch.targets if target not in names), exit_label)
         for label, block in originals.items():
             self.names[names[label]] = names
             code.begin_block(self.function.blocks, names[label])
@@ -370,8 +372,8 @@ class LoopVersions:
                     names.update(inst.used_names)
         for access in self.checked:
             if access.inst.block not in loop.labels:
-                place = self.analysis.roots.place(access.pointer)
-                names.update((place.root, *(name for name, _ in place.terms)))
+                address = self.analysis.roots.address(access.pointer)
+                names.update((address.root, *(name for name, _ in address.terms)))
         return names
 
     @functools.cached_property

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..kernel_analysis import Analysis
-from .start_code import StartCode
-from .written_code import WrittenCode, redirect, replace_incoming
+from .entry_code import EntryCode
+from .ir_builder import IRBuilder, redirect, replace_incoming
 
 __all__ = ["Flag", "add_stop_flags"]
 
@@ -33,7 +33,7 @@ class Flag(NamedTuple):
 
 
 def add_stop_flags(
-    function: IRFunction, analysis: Analysis, headers: Collection[str], start: StartCode, code: WrittenCode,
+    function: IRFunction, analysis: Analysis, headers: Collection[str], entry_code: EntryCode, code: IRBuilder,
 ) -> dict[str, Flag]:  # fmt: skip
     """Make these loops end on the flag; return, by loop header, the flags that joined an exit condition.
 
@@ -45,31 +45,32 @@ def add_stop_flags(
         The analysis of the original function.
     headers : collection of str
         The labels of the loops' headers.
-    start : StartCode
-    code : WrittenCode
+    entry_code : EntryCode
+    code : IRBuilder
     """
     return_label, flags = "", {}
     for header in sorted(headers):
         exit_block = analysis.flow.exiting_block(header)
         if exit_block is not None:
-            flags[header] = _join_condition(function.blocks[exit_block], analysis.flow.loops[header].body, start, code)
+            body = analysis.flow.loops[header].body
+            flags[header] = _join_condition(function.blocks[exit_block], body, entry_code, code)
             continue
         if not return_label:
             return_label = code.fresh_name()
             code.begin_block(function.blocks, return_label)
             code.do("ret void")
         for latch in analysis.flow.loops[header].latches:
-            _split_back_edge(function, header, latch, return_label, start, code)
+            _split_back_edge(function, header, latch, return_label, entry_code, code)
     return flags
 
 
-def _join_condition(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> Flag:
+def _join_condition(block: list[IRInstruction], body: Collection[str], entry_code: EntryCode, code: IRBuilder) -> Flag:
     """Make the branch at the end of a block leave the loop on the flag, too."""
     last = block.pop()
     before = len(block)
     code.resume_block(last.block, block)
     condition, (yes, no) = last.operands[0].text, last.targets
-    is_stopped = start.write_stop_test(code)
+    is_stopped = entry_code.write_stop_test(code)
     if yes in body:  # continues while the condition holds
         continues = code.op(f"xor i1 {is_stopped}, true")
         new_condition = code.op(f"select i1 {condition}, i1 {continues}, i1 false")
@@ -81,12 +82,12 @@ def _join_condition(block: list[IRInstruction], body: Collection[str], start: St
 
 
 def _split_back_edge(
-    function: IRFunction, header: str, latch: str, return_label: str, start: StartCode, code: WrittenCode,
+    function: IRFunction, header: str, latch: str, return_label: str, entry_code: EntryCode, code: IRBuilder,
 ) -> None:  # fmt: skip
     """Route the edge from a latch to its loop's header through a block that may return."""
     test_label = code.fresh_name()
     code.begin_block(function.blocks, test_label)
-    code.do(f"br i1 {start.write_stop_test(code)}, label {return_label}, label {header}")
+    code.do(f"br i1 {entry_code.write_stop_test(code)}, label {return_label}, label {header}")
     redirect(function.blocks[latch][-1], header, test_label)
     for inst in function.blocks[header]:
         if inst.opcode == "phi":

@@ -151,7 +151,7 @@ def _component_texts(operand: Operand) -> list[str]:
         return [split_type(text[7:-1])[1]] * count
     if text.startswith("<"):
         return [split_type(part)[1] for part in split_list(text[1:-1])]
-    return [text] * count
+    return ["undef" if " " in text else text] * count  # the components of an expression are unknown
 
 
 def _number(text: str) -> int | None:

@@ -86,16 +86,16 @@ def _bitcast(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
 
 
 def _extractelement(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
-    whole, index = graph.components(i.operands[0]), graph.of(i.operands[1])
-    return [whole[index.number]] if index.is_constant and 0 <= index.number < len(whole) else None
+    elements, index = graph.components(i.operands[0]), graph.of(i.operands[1])
+    return [elements[index.number]] if index.is_constant and 0 <= index.number < len(elements) else None
 
 
 def _insertelement(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
-    whole, index = list(graph.components(i.operands[0])), graph.of(i.operands[2])
-    if not index.is_constant or not 0 <= index.number < len(whole):
+    elements, index = list(graph.components(i.operands[0])), graph.of(i.operands[2])
+    if not index.is_constant or not 0 <= index.number < len(elements):
         return None
-    whole[index.number] = graph.of(i.operands[1])
-    return whole
+    elements[index.number] = graph.of(i.operands[1])
+    return elements
 
 
 def _shufflevector(graph: Operands, i: IRInstruction) -> list[Scalar]:

@@ -271,12 +271,12 @@ def index_steps(inst: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tu
         if i == 1:
             size = layout.size(ir_type)
         else:
-            whole = layout.resolve(ir_type)
-            if whole.kind == "struct":
-                at, ir_type = layout.field(whole, int(operand.text))
-                offset += at
+            resolved = layout.resolve(ir_type)
+            if resolved.kind == "struct":
+                field_offset, ir_type = layout.field(resolved, int(operand.text))
+                offset += field_offset
                 continue
-            ir_type = whole.element
+            ir_type = resolved.element
             size = layout.size(ir_type)
         if operand.text.lstrip("-").isdigit():
             offset += int(operand.text) * size

@@ -67,7 +67,7 @@ class LaneShapes:
         return self._shapes.get(name, UNIFORM)
 
     def position_shape(self, name: str) -> LaneShape:
-        """Return the shapes of a thread's positions, by the call that returns them."""
+        """Return the shape of a thread's position, by the name of the function that returns it."""
         return self._facts.positions[name]
 
     def shape_at(self, text: str, label: str) -> LaneShape:

@@ -148,8 +148,8 @@ def _permute_words(body: FunctionBody, vector: str, lane: str) -> str:
         return permute_32(body, vector, lane)
     half = "<16 x i32>"
     parts = [
-        [emitter.shuffle("i32", whole, "poison", range(first, first + 16)) for first in (0, 16)]
-        for whole in (vector, lane)
+        [emitter.shuffle("i32", words, "poison", range(first, first + 16)) for first in (0, 16)]
+        for words in (vector, lane)
     ]
     (low, high), indices = parts
     results = [
@@ -164,8 +164,8 @@ def _permute_by_eights(body: FunctionBody, vector: str, lane: str) -> str:
     emitter = body.emitter
     op, part = emitter.op, "<8 x i32>"
     sources, indices = (
-        [emitter.shuffle("i32", whole, "poison", range(first, first + 8)) for first in range(0, 32, 8)]
-        for whole in (vector, lane)
+        [emitter.shuffle("i32", words, "poison", range(first, first + 8)) for first in range(0, 32, 8)]
+        for words in (vector, lane)
     )
     results = []
     for index in indices:

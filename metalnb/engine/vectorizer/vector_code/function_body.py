@@ -204,24 +204,24 @@ class FunctionBody:
 
     def _split_scalar(self, ir_type: IRType, scalar: str, at: Mark | None) -> list[str]:
         """Return the scalars of a uniform vector or aggregate."""
-        whole = self.analysis.layout.resolve(ir_type)
+        resolved = self.analysis.layout.resolve(ir_type)
         op = self.emitter.op
-        if whole.kind == "vector":
-            return [op(f"extractelement {ir_type} {scalar}, i64 {i}", at) for i in range(whole.count)]
-        if whole.kind in {"struct", "array"}:
-            count = len(whole.fields) if whole.kind == "struct" else whole.count
+        if resolved.kind == "vector":
+            return [op(f"extractelement {ir_type} {scalar}, i64 {i}", at) for i in range(resolved.count)]
+        if resolved.kind in {"struct", "array"}:
+            count = len(resolved.fields) if resolved.kind == "struct" else resolved.count
             scalars = []
             for i in range(count):
-                field_type = whole.fields[i] if whole.kind == "struct" else whole.element
+                field_type = resolved.fields[i] if resolved.kind == "struct" else resolved.element
                 scalars += self._split_scalar(field_type, op(f"extractvalue {ir_type} {scalar}, {i}", at), at)
             return scalars
         return [scalar]
 
     def _constant_scalars(self, ir_type: IRType, text: str) -> list[str]:
         """Return the scalars of a constant."""
-        whole = self.analysis.layout.resolve(ir_type)
+        resolved = self.analysis.layout.resolve(ir_type)
         count = len(self.scalars(ir_type))
-        if whole.kind not in {"vector", "array", "struct"}:
+        if resolved.kind not in {"vector", "array", "struct"}:
             return [text]
         if text in {"poison", "undef"}:
             return [text] * count
@@ -229,8 +229,10 @@ class FunctionBody:
             return [k.zero for k in self.scalars(ir_type)]
         if text.startswith("splat ("):
             return [split_type(text[7:-1])[1]] * count
+        if text[0] not in "<[{":  # a constant expression
+            return self._split_scalar(ir_type, text, None)
         scalars = []
-        for part in split_list(text[2:-2] if whole.packed else text[1:-1]):
+        for part in split_list(text[2:-2] if resolved.packed else text[1:-1]):
             element, constant = split_type(part)
             scalars += self._constant_scalars(element, constant)
         return scalars

@@ -228,8 +228,8 @@ def _add(a: LaneSum, b: LaneSum, factor: int = 1) -> LaneSum:
 
 def _multiply(a: LaneSum, b: LaneSum) -> LaneSum:
     result: LaneSum = {}
-    for left, x in a.items():
-        for right, y in b.items():
-            product = {tuple(sorted(left + right)): tuple(i * j for i, j in zip(x, y, strict=True))}
+    for a_factors, x in a.items():
+        for b_factors, y in b.items():
+            product = {tuple(sorted(a_factors + b_factors)): tuple(i * j for i, j in zip(x, y, strict=True))}
             result = _add(result, product)
     return result

@@ -25,6 +25,10 @@ class VectorTarget:
         LLVM's letter for such a register as an operand of inline assembly.
     registers : int
         The number of vector registers.
+    has_masks : bool
+        Whether there are mask registers.
+    is_avx2 : bool
+        Whether it has AVX2 but not AVX-512: it masks and permutes only words of 32 and 64 bits.
     has_permute : bool
         Whether an instruction selects 16 words from 32 (AVX-512's ``vpermi2d``).
     has_estimates : bool
@@ -38,36 +42,26 @@ class VectorTarget:
     bits: int
     register: str
     registers: int
-    has_permute: bool
+    has_masks: bool = False
+    is_avx2: bool = False
+    has_permute: bool = False
     has_estimates: bool = False
     has_halves: bool = False
     has_fma: bool = True
-
-    @property
-    def has_masks(self) -> bool:
-        """Whether there are mask registers."""
-        return self.register == "v"
-
-    @property
-    def is_avx2(self) -> bool:
-        """Whether it has AVX2 but not AVX-512: it masks and permutes only words of 32 and 64 bits."""
-        return self.bits == 256
 
 
 def vector_target(macros: str) -> VectorTarget:
     """Return the machine that clang's predefined macros describe."""
     if "__AVX512BW__" in macros:
         return VectorTarget(
-            WIDEST, "v", 32, has_permute=True, has_estimates="__AVX512VL__" in macros,
+            WIDEST, "v", 32, has_masks=True, has_permute=True, has_estimates="__AVX512VL__" in macros,
             has_halves="__AVX512FP16__" in macros, has_fma="__FMA__" in macros,
         )  # fmt: skip
     if "__AVX2__" in macros:
-        return VectorTarget(256, "x", 16, has_permute=False, has_fma="__FMA__" in macros)
+        return VectorTarget(256, "x", 16, is_avx2=True, has_fma="__FMA__" in macros)
     if "__aarch64__" in macros:
-        return VectorTarget(
-            128, "w", 32, has_permute=False, has_halves="__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros
-        )  # fmt: skip
-    return VectorTarget(128, "x", 16, has_permute=False, has_fma="__FMA__" in macros)
+        return VectorTarget(128, "w", 32, has_halves="__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros)
+    return VectorTarget(128, "x", 16, has_fma="__FMA__" in macros)
 
 
 def pin(emitter: Emitter, machine: VectorTarget, ir_type: IRType, vector: str) -> str:
@@ -79,15 +73,15 @@ def pin(emitter: Emitter, machine: VectorTarget, ir_type: IRType, vector: str) -
     """
     if ir_type.kind not in {"integer", "float"} or ir_type.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
         return vector
-    whole, words = emitter.lanes(ir_type), emitter.lanes(f"i{ir_type.bits}")
-    integers = vector if ir_type.kind == "integer" else emitter.op(f"bitcast {whole} {vector} to {words}")
+    lanes, integer_lanes = emitter.lanes(ir_type), emitter.lanes(f"i{ir_type.bits}")
+    integers = vector if ir_type.kind == "integer" else emitter.op(f"bitcast {lanes} {vector} to {integer_lanes}")
 
     def pin_register(part: str, count: int) -> str:
         piece = f"<{count} x i{ir_type.bits}>"
         return emitter.op(f'call {piece} asm "", "={machine.register},0"({piece} {part}) #3')
 
     pinned = apply_per_register(emitter, machine, f"i{ir_type.bits}", ir_type.bits, integers, pin_register)
-    return pinned if ir_type.kind == "integer" else emitter.op(f"bitcast {words} {pinned} to {whole}")
+    return pinned if ir_type.kind == "integer" else emitter.op(f"bitcast {integer_lanes} {pinned} to {lanes}")
 
 
 def apply_per_register(

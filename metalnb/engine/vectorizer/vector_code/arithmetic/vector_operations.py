@@ -162,7 +162,7 @@ def write_recast(body: FunctionBody, source: list[str], old: IRType, new: IRType
         return _write_bit_recast(body, source, old, new, inst)
     op, lanes = body.emitter.op, body.emitter.lanes
     narrow, wide = sorted((old.bits, new.bits))
-    whole, part = lanes(f"i{wide}"), lanes(f"i{narrow}")
+    wide_lanes, narrow_lanes = lanes(f"i{wide}"), lanes(f"i{narrow}")
     integers = source
     if old.kind != "integer":
         integers = [op(f"bitcast {lanes(old)} {a} to {lanes(f'i{old.bits}')}") for a in source]
@@ -170,16 +170,16 @@ def write_recast(body: FunctionBody, source: list[str], old: IRType, new: IRType
     if old.bits == wide:
         for a in integers:
             for bit in range(0, wide, narrow):
-                shifted = op(f"lshr {whole} {a}, splat (i{wide} {bit})") if bit else a
-                components.append(op(f"trunc {whole} {shifted} to {part}"))
+                shifted = op(f"lshr {wide_lanes} {a}, splat (i{wide} {bit})") if bit else a
+                components.append(op(f"trunc {wide_lanes} {shifted} to {narrow_lanes}"))
     else:
         for first in range(0, len(integers), wide // narrow):
             word = ""
             for i, a in enumerate(integers[first : first + wide // narrow]):
-                extended = op(f"zext {part} {a} to {whole}")
+                extended = op(f"zext {narrow_lanes} {a} to {wide_lanes}")
                 if i:
-                    shifted_part = op(f"shl {whole} {extended}, splat (i{wide} {i * narrow})")
-                    extended = op(f"or {whole} {word}, {shifted_part}")
+                    shifted_part = op(f"shl {wide_lanes} {extended}, splat (i{wide} {i * narrow})")
+                    extended = op(f"or {wide_lanes} {word}, {shifted_part}")
                 word = extended
             components.append(word)
     if new.kind != "integer":
@@ -245,15 +245,15 @@ def _extract_element(body: FunctionBody, inst: IRInstruction) -> None:
 
 
 def _insert_element(body: FunctionBody, inst: IRInstruction) -> None:
-    vector, new, index = inst.operands
+    vector, inserted, index = inst.operands
     parts = list(body.parts(vector.text, vector.type))
-    value = body.vector(new.text, new.type)
+    value = body.vector(inserted.text, inserted.type)
     if index.text.isdigit():
         parts[int(index.text)] = value
         body.define(inst, parts)
         return
     emitter = body.emitter
-    lane_index, lanes = body.vector(index.text, index.type), body.emitter.lanes(new.type)
+    lane_index, lanes = body.vector(index.text, index.type), body.emitter.lanes(inserted.type)
     for i, part in enumerate(parts):
         matches = emitter.op(f"icmp eq {emitter.lanes(index.type)} {lane_index}, splat ({index.type} {i})")
         parts[i] = emitter.op(f"select {emitter.mask} {matches}, {lanes} {value}, {lanes} {part}")
@@ -282,13 +282,13 @@ def field_span(layout: MemoryLayout, ir_type: IRType, indices: tuple[int, ...]) 
     """Return a field's range among an aggregate's scalars: the first, and the number of them."""
     first = 0
     for index in indices:
-        whole = layout.resolve(ir_type)
-        if whole.kind == "struct":
-            first += sum(len(layout.scalars(f)) for f in whole.fields[:index])
-            ir_type = whole.fields[index]
+        resolved = layout.resolve(ir_type)
+        if resolved.kind == "struct":
+            first += sum(len(layout.scalars(f)) for f in resolved.fields[:index])
+            ir_type = resolved.fields[index]
         else:
-            first += index * len(layout.scalars(whole.element))
-            ir_type = whole.element
+            first += index * len(layout.scalars(resolved.element))
+            ir_type = resolved.element
     return first, len(layout.scalars(ir_type))
 
 
@@ -299,10 +299,10 @@ def _extract_value(body: FunctionBody, inst: IRInstruction) -> None:
 
 
 def _insert_value(body: FunctionBody, inst: IRInstruction) -> None:
-    whole, new = inst.operands
-    first, count = field_span(body.analysis.layout, whole.type, inst.indices)
-    parts = list(body.parts(whole.text, whole.type))
-    parts[first : first + count] = body.parts(new.text, new.type)
+    aggregate, inserted = inst.operands
+    first, count = field_span(body.analysis.layout, aggregate.type, inst.indices)
+    parts = list(body.parts(aggregate.text, aggregate.type))
+    parts[first : first + count] = body.parts(inserted.text, inserted.type)
     body.define(inst, parts)
 
 

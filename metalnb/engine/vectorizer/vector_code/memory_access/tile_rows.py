@@ -112,11 +112,11 @@ class TileRows:
         order = [lane for row in self.rows for _, lane in sorted(zip(row.positions, row.lanes, strict=True))]
         return order if len(order) * self.count == len(self.rows) * self.length else None
 
-    def store(self, body: FunctionBody, ir_type: IRType, whole: str, alignment: int) -> None:
+    def store(self, body: FunctionBody, ir_type: IRType, vector: str, alignment: int) -> None:
         """Write the stores of all rows, given as one vector."""
         size = self.length * len(self.rows)
         for i, address in enumerate(self._write_addresses(body)):
-            row = body.emitter.shuffle(ir_type, whole, "poison", range(i * self.length, (i + 1) * self.length), size)
+            row = body.emitter.shuffle(ir_type, vector, "poison", range(i * self.length, (i + 1) * self.length), size)
             body.emitter.do(f"store <{self.length} x {ir_type}> {row}, ptr {address}, align {alignment}")
 
 

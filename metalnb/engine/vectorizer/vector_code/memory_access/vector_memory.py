@@ -145,12 +145,12 @@ def _write_consecutive_load(access: _Access) -> list[str]:
             write_stretch_load(body, element, access.component_address(i), Stretch(1, 1, access.size, access.size))
             for i in range(access.count)
         ]
-    whole = write_stretch_load(body, element, body.scalar(access.pointer.text), access.stretch)
+    vector = write_stretch_load(body, element, body.scalar(access.pointer.text), access.stretch)
     if access.step == 1:
-        return [whole]
+        return [vector]
     size = body.width * access.step
     return [
-        body.emitter.shuffle(element, whole, "poison", [lane * access.step + i for lane in range(body.width)], size)
+        body.emitter.shuffle(element, vector, "poison", [lane * access.step + i for lane in range(body.width)], size)
         for i in range(access.count)
     ]
 
@@ -163,8 +163,8 @@ def _write_gathers(access: _Access, addresses: list[str] | None = None) -> list[
             components.append(write_masked_gather(body, element, pointers, access.alignment))
             continue
         kind, count = f"i{8 * access.size * len(word)}", body.width * len(word)
-        whole = write_masked_gather(body, kind, pointers, access.alignment)
-        elements = emitter.op(f"bitcast {emitter.lanes(kind)} {whole} to <{count} x {element}>")
+        vector = write_masked_gather(body, kind, pointers, access.alignment)
+        elements = emitter.op(f"bitcast {emitter.lanes(kind)} {vector} to <{count} x {element}>")
         components += [
             emitter.shuffle(element, elements, "poison", range(i, count, len(word)), count) for i in range(len(word))
         ]
@@ -247,14 +247,14 @@ def _write_consecutive_store(access: _Access, parts: list[str]) -> None:
             )  # fmt: skip
         return
     pointer = body.scalar(access.pointer.text)
-    whole = _interleave(access, parts, access.step)
+    vector = _interleave(access, parts, access.step)
 
     def store_plainly() -> None:
-        write_stretch_store(body, element, whole, pointer, access.stretch)
+        write_stretch_store(body, element, vector, pointer, access.stretch)
 
     if access.is_streaming:
         fills_lines = _write_line_test(access, pointer)
-        write_either(body, fills_lines, lambda: _write_streaming_store(access, pointer, whole), store_plainly)
+        write_either(body, fills_lines, lambda: _write_streaming_store(access, pointer, vector), store_plainly)
     else:
         store_plainly()
 
@@ -296,11 +296,11 @@ def _interleave(access: _Access, parts: list[str], step: int) -> str:
 def _write_scatters(access: _Access, parts: list[str], addresses: list[str]) -> None:
     emitter, element = access.body.emitter, str(access.element)
     for word, pointers in zip(access.words, addresses, strict=True):
-        kind, whole = element, _interleave(access, [parts[i] for i in word], len(word))
+        kind, vector = element, _interleave(access, [parts[i] for i in word], len(word))
         if len(word) > 1:
             wide, kind = f"<{access.body.width * len(word)} x {element}>", f"i{8 * access.size * len(word)}"
-            whole = emitter.op(f"bitcast {wide} {whole} to {emitter.lanes(kind)}")
-        write_masked_scatter(access.body, kind, whole, pointers, access.alignment)
+            vector = emitter.op(f"bitcast {wide} {vector} to {emitter.lanes(kind)}")
+        write_masked_scatter(access.body, kind, vector, pointers, access.alignment)
 
 
 def write_clear(body: FunctionBody, pointer: str, count: int) -> None:

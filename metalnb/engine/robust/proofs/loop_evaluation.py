@@ -1,6 +1,6 @@
 """Evaluate a loop with few iterations, of known number, one iteration at a time.
 
-A typical one splits a row's number into indices, one axis per iteration: ``place += y % sizes[d] * strides[d]; y /=
+A typical one splits a row's number into indices, one axis per iteration: ``offset += y % sizes[d] * strides[d]; y /=
 sizes[d];``. A scalar gives the number of axes. A range that holds in all iterations cannot show that ``y`` shrinks: it
 would still have to include the whole number.
 """
@@ -11,15 +11,15 @@ from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .loop_ranges import LoopRanges
-from .operations import may_hold
+from .transfer_functions import may_hold
 
-__all__ = ["AFTER_LOOP", "WalkedLoops"]
+__all__ = ["AFTER_LOOP", "LoopEvaluation"]
 
 AFTER_LOOP = ""  # not a block's label: the position after a loop
 _MAX_ITERATIONS = 8  # iterations
 
 
-class WalkedLoops(LoopRanges):
+class LoopEvaluation(LoopRanges):
     """The part of `Ranges` that evaluates short loops one iteration at a time."""
 
     def __init__(self, flow: GuardedFlow) -> None:

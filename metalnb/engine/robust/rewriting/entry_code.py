@@ -7,13 +7,13 @@ from collections.abc import Callable
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..memory_roots import Root
 from .check_target import CheckTarget
+from .ir_builder import IRBuilder
 from .size_limits import Limit, WorkLimit
-from .written_code import WrittenCode
 
-__all__ = ["StartCode"]
+__all__ = ["EntryCode"]
 
 
-class StartCode:
+class EntryCode:
     """Writes a function's entry code, computing each value once.
 
     Parameters
@@ -32,7 +32,7 @@ class StartCode:
         self._function, self._target = function, target
         self._definitions = {inst.result: inst for inst in function if inst.result}
         self._instructions: list[IRInstruction] = []
-        self._code = WrittenCode("start")
+        self._code = IRBuilder("start")
         self._code.resume_block(function.entry, self._instructions)
         self._values: dict[object, str] = {}
 
@@ -51,7 +51,7 @@ class StartCode:
         """Return a pointer to a variable of the thread, an ``i32`` that starts at 0."""
         return self._memoize(("variable", name), self._allocate)
 
-    def write_stop_test(self, code: WrittenCode) -> str:
+    def write_stop_test(self, code: IRBuilder) -> str:
         """Append the check whether loops must stop to `code`, and return its result."""
         return self._target.write_stop_test(code, self)
 

@@ -1,4 +1,4 @@
-"""Small read-only arguments, stored on the GPU once per distinct content for all launches that pass it."""
+"""Small read-only arguments, copied to the GPU once for all launches that pass the same content."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from .nvidia_driver import Gpu
 
-__all__ = ["Constants"]
+__all__ = ["ArgumentCache"]
 
-_MAX_SIZE = 4096  # bytes of one
-_CAPACITY = 1 << 22  # bytes of all, in two halves
+_MAX_SIZE = 4096  # bytes of an argument
+_CAPACITY = 1 << 22  # bytes of the buffer, in two halves
 _ALIGNMENT = 256
 
 
-class Constants:
-    """The contents of small arguments, on the GPU.
+class ArgumentCache:
+    """Keeps the contents of small arguments on the GPU.
 
     The buffer's halves are filled in turn, so that filling one does not overwrite the other arguments of a launch that
     is being prepared. Copies are in stream order, so they never overwrite content that an enqueued launch still reads.
@@ -32,11 +32,11 @@ class Constants:
         self._buffer = 0
         self._used = 0  # bytes of the half that is being filled
         self._half = 0
-        self._known: dict[bytes, int] = {}  # of that half
+        self._addresses: dict[bytes, int] = {}  # by content, of that half
         self._lock = threading.Lock()
 
     def address_of(self, argument: Any) -> int | None:
-        """Return the address of an argument's content, or None if it is too large to be kept."""
+        """Return the address of an argument's content, or None if it is empty or too large to be kept."""
         size = getattr(argument, "nbytes", None)
         if size is None:
             argument = np.frombuffer(argument, np.uint8)
@@ -45,7 +45,7 @@ class Constants:
             return None
         content = argument.tobytes()
         with self._lock:
-            address = self._known.get(content)
+            address = self._addresses.get(content)
             return self._add(content) if address is None else address
 
     def _add(self, content: bytes) -> int:
@@ -54,10 +54,10 @@ class Constants:
             self._buffer = int(take(api.cuMemAlloc(_CAPACITY)))
         if self._used + len(content) > _CAPACITY // 2:
             self._half, self._used = 1 - self._half, 0
-            self._known.clear()
+            self._addresses.clear()
         address = self._buffer + self._half * (_CAPACITY // 2) + self._used
         source = np.frombuffer(content, np.uint8).ctypes.data  # the driver has read the bytes when it returns
         take(api.cuMemcpyHtoDAsync(address, source, len(content), self._gpu.stream))
         self._used += -(-len(content) // _ALIGNMENT) * _ALIGNMENT
-        self._known[content] = address
+        self._addresses[content] = address
         return address

@@ -1,4 +1,4 @@
-"""Make integer divisions in the LLVM IR of a kernel not trap.
+"""Keep the integer divisions in a kernel's LLVM IR from trapping.
 
 On x86, dividing by 0, or the smallest integer by -1, ends the process. On this engine both divide by 1 instead.
 """

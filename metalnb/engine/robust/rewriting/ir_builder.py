@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from ...llvm.instruction_syntax import read_instruction
 from ...llvm.instructions import IRFunction, IRInstruction
 
-__all__ = ["WrittenCode", "clone_function", "redirect", "replace_incoming"]
+__all__ = ["IRBuilder", "clone_function", "redirect", "replace_incoming"]
 
 _CHECK = "!metalnb.check !{}"  # marks a branch that all lanes should leave by its first target
 
 
-class WrittenCode:
+class IRBuilder:
     """Instructions being written at the end of a block.
 
     Parameters

@@ -25,11 +25,11 @@ _BITS = {"float": "i32", "half": "i16"}
 _OF_METAL = re.compile(r"@\"?_Z\w{0,14}5metal")  # a function of metalnb's headers
 _RUNTIME = """
 declare void @metalnb_never_set(i32) cold nounwind
-define internal void @metalnb_used(i64 %set, i32 %what) alwaysinline nounwind {
+define internal void @metalnb_used(i64 %set, i32 %code) alwaysinline nounwind {
   %never = icmp eq i64 %set, 0
-  br i1 %never, label %tell, label %done
-tell:
-  call void @metalnb_never_set(i32 %what)
+  br i1 %never, label %report, label %done
+report:
+  call void @metalnb_never_set(i32 %code)
   br label %done
 done:
   ret void

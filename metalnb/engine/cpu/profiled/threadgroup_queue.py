@@ -37,10 +37,10 @@ class ThreadgroupQueue:
         """Return the next threadgroups for a worker whose `last` ones took `took` seconds."""
         with self._lock:
             self.done += last
-            left = self._seconds - self._elapsed
-            if self._stopped or (self._next and left <= 0):
+            remaining = self._seconds - self._elapsed
+            if self._stopped or (self._next and remaining <= 0):
                 return range(0)
-            burst = min(4 * last, int(min(_BURST, left) * last / max(took, 1e-9)))
+            burst = min(4 * last, int(min(_BURST, remaining) * last / max(took, 1e-9)))
             if self._workers > 1:
                 burst = min(burst, (self._groups - self._next) // (2 * self._workers))  # so that all end together
             first = self._next
