@@ -58,10 +58,10 @@ def _floats(every: int, start: int) -> Iterator[np.ndarray[Any, Any]]:
 
 def _errors(op: Op, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     got = op(mnb.asarray(x)).read()
-    want, wide = expected(op, (x,), {}, got.dtype)
+    reference, wide = expected(op, (x,), {}, got.dtype)
     with np.errstate(all="ignore"):
-        size = want if op.row.size is None else np.asarray(op.row.size(*wide, want))
-        return error(got, want, size)
+        size = reference if op.row.size is None else np.asarray(op.row.size(*wide, reference))
+        return error(got, reference, size)
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from long_tests import mark_long_tests
-from second_engine import SecondEngine
+from opened_engines import SecondEngine, open_as
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -100,8 +100,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 @pytest.fixture
 def second_engine(monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the name of another engine for this machine's cores, one without a clock."""
-    real, second = engines._open, SecondEngine()
-    monkeypatch.setattr(engines, "_open", lambda name: second if name == second.name else real(name))
+    second = SecondEngine()
+    open_as(monkeypatch, {second.name: second})
     return second.name
 
 

@@ -118,8 +118,8 @@ def _told(op: Op, got: Host, want: Host, wrong: Host, wide: tuple[Any, ...], wha
     places = np.argwhere(wrong)[:5]
     lines = [f"{op.name}{what}: {np.count_nonzero(wrong)} of {wrong.size} are wrong"]
     for place in map(tuple, places):
-        given = [a if not isinstance(a, np.ndarray) else _at(a, place, got.shape) for a in wide]
-        lines.append(f"  {place}: got {got[place]!r}, not {want[place]!r}, of {given}")
+        arguments = [a if not isinstance(a, np.ndarray) else _at(a, place, got.shape) for a in wide]
+        lines.append(f"  {place}: got {got[place]!r}, not {want[place]!r}, of {arguments}")
     return "\n".join(lines)
 
 

@@ -143,7 +143,7 @@ def test_arrays_equal_themselves_through_every_way_out_and_in(x: Any) -> None:
 
 
 @given(xps.mutually_broadcastable_shapes(2, max_dims=3, max_side=4))
-def test_operators_broadcast(shapes: Any) -> None:
+def test_operators_broadcast_any_two_compatible_shapes(shapes: Any) -> None:
     one, other = (mnb.ones(s) for s in shapes.input_shapes)
     assert (one + other).shape == shapes.result_shape
     assert (np.asarray(one + other) == 2).all()
@@ -151,7 +151,7 @@ def test_operators_broadcast(shapes: Any) -> None:
 
 
 @given(floats)
-def test_special_cases_of_division(x: Any) -> None:
+def test_division_by_zero_and_infinity_matches_numpy(x: Any) -> None:
     host = np.asarray(x)
     with np.errstate(all="ignore"):
         assert np.array_equal((x / 0.0).read(), host / np.float32(0), equal_nan=True)
@@ -170,13 +170,13 @@ def test_stack_undoes_unstack_and_concat_appends(data: Any, x: Any) -> None:
 
 
 @given(st.data(), xps.array_shapes(max_dims=3, max_side=5))
-def test_the_standards_indices(data: Any, shape: tuple[int, ...]) -> None:
+def test_every_index_of_the_standard_selects_what_numpy_selects(data: Any, shape: tuple[int, ...]) -> None:
     key = data.draw(xps.indices(shape, allow_newaxis=True))
     host = np.arange(math.prod(shape)).reshape(shape)
     assert np.array_equal(mnb.asarray(host)[key].read(), host[key])
 
 
-def test_sets_and_sorting() -> None:
+def test_set_and_sorting_functions_match_known_results() -> None:
     x = mnb.asarray([3, 1, 2, 1, 3])
     assert mnb.unique_values(x).tolist() == [1, 2, 3]
     values, counts = mnb.unique_counts(x)

@@ -31,7 +31,7 @@ def test_zero_dimensional_mask_keeps_all_or_nothing(key: Any) -> None:
         assert np.array_equal(ours.read(), theirs)
 
 
-def test_zero_dimensional_mask_on_a_zero_dimensional_array() -> None:
+def test_zero_dimensional_mask_selects_from_a_zero_dimensional_array() -> None:
     x = mnb.asarray(3)
     assert x[mnb.asarray(True)].tolist() == [3]
     assert x[x > 5].shape == (0,)
@@ -63,9 +63,9 @@ def test_diagonals_may_lie_anywhere(k: int) -> None:
 
 def test_broadcast_arrays_gives_a_list_and_takes_lists() -> None:
     x = mnb.ones((2, 1))
-    found = mnb.broadcast_arrays(x, [1, 2, 3], 4.0)
-    assert type(found) is list
-    assert [(a.shape, str(a.dtype)) for a in found] == [((2, 3), d) for d in ("float32", "int64", "float32")]
+    result = mnb.broadcast_arrays(x, [1, 2, 3], 4.0)
+    assert type(result) is list
+    assert [(a.shape, str(a.dtype)) for a in result] == [((2, 3), d) for d in ("float32", "int64", "float32")]
     assert mnb.broadcast_arrays() == []
     assert [a.shape for a in np.broadcast_arrays(x, [1, 2, 3])] == [(2, 3)] * 2
 
@@ -166,7 +166,7 @@ def test_an_array_is_a_buffer() -> None:
 # ---- Numbers ---------------------------------------------------------------------------------------------------------
 
 
-def test_round_takes_decimals() -> None:
+def test_round_takes_decimals_and_refuses_negative_ones_of_integers() -> None:
     x = mnb.asarray([2.567, -0.35, 1234.5])
     assert round(x).tolist() == x.round().tolist() == [3, 0, 1234]
     host = x.read()
@@ -217,9 +217,9 @@ def test_a_ufunc_takes_where() -> None:
     host = np.arange(6, dtype=np.float32)
     x, mask = mnb.asarray(host), host > 2
     for chosen in (mask, mnb.asarray(mask)):
-        out, want = mnb.full(6, 9.0), np.full(6, 9, np.float32)
+        out, expected = mnb.full(6, 9.0), np.full(6, 9, np.float32)
         assert np.add(x, 1, out=out, where=chosen) is out
-        assert out.tolist() == np.add(host, 1, out=want, where=mask).tolist()
+        assert out.tolist() == np.add(host, 1, out=expected, where=mask).tolist()
         assert np.add(x, 1, where=chosen).tolist() == [0, 0, 0, 4, 5, 6]
         assert np.less(x, 4, where=chosen).dtype == mnb.bool
         plain = np.full(6, 9, np.float32)
@@ -256,7 +256,7 @@ def test_a_function_without_an_op_is_refused() -> None:
         np.spacing(mnb.ones(3))
 
 
-def test_likes_take_a_shape() -> None:
+def test_like_functions_take_another_shape() -> None:
     x = mnb.ones((2, 3), dtype="int16")
     for name in ("empty_like", "zeros_like", "ones_like"):
         for made in (getattr(mnb, name)(x, shape=(4,)), getattr(np, name)(x, shape=(4,))):

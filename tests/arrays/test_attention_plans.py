@@ -51,14 +51,15 @@ def check(given: tuple[Any, ...], mask: Any = None, layout: str = "plain", **opt
     more = () if mask is None else (laid(mask),)
     got = mnb.scaled_dot_product_attention(*(laid(a, layout) for a in given), *more, **options).read()
     wide = [a.astype(np.float64) for a in given]
-    want = REFERENCE(*wide, mask, **options)
+    expected = REFERENCE(*wide, mask, **options)
     size = np.abs(wide[2]).max(initial=1.0)
     name = given[0].dtype.name
     sums = 16 * max(1.0, given[0].shape[-1] / 64) ** 0.5
     bound = (1 if name != "float32" else sums) * ULP[name] * size
-    assert got.shape == want.shape
-    assert np.array_equal(np.isnan(got.astype(np.float64)), np.isnan(want))
-    assert np.nanmax(np.abs(got.astype(np.float64) - want), initial=0) <= bound, np.nanmax(np.abs(got - want)) / bound
+    assert got.shape == expected.shape
+    assert np.array_equal(np.isnan(got.astype(np.float64)), np.isnan(expected))
+    error = np.nanmax(np.abs(got.astype(np.float64) - expected), initial=0)
+    assert error <= bound, error / bound
 
 
 # Heads, queries, keys, length of a query and of a value: near the sizes of a tile and a matrix, mostly no multiples.
@@ -74,21 +75,23 @@ FEW = [(3, 3, 1, 1000, 64, 64), (8, 2, 1, 777, 128, 128), (2, 2, 5, 256, 37, 20)
 @pytest.mark.long(unless=lambda form, dtype: (form, dtype) == ("attend_tiles", "float16"))
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("form", ["attend_matrices", "attend_tiles"])
-def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator) -> None:
+def test_attention_of_each_shape_matches_the_reference(
+    gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator
+) -> None:
     """A query attends to all keys, or to those up to its own position."""
     gpu(MANY, (*CORES, "float") if form == "attend_matrices" else ())
     wider = dtype == ("float16" if form == "attend_matrices" else "float32")
     for heads, queries, keys, own, wide in (*SHAPES, *(WIDER if wider else ())):
-        given = tuple(numbers(rng, (heads, *s), dtype) for s in ((queries, own), (keys, own), (keys, wide)))
-        check(given)
-        check(given, is_causal=True, scale=-0.3)
-        check(given, is_causal=True, scale=0.0)
+        arguments = tuple(numbers(rng, (heads, *s), dtype) for s in ((queries, own), (keys, own), (keys, wide)))
+        check(arguments)
+        check(arguments, is_causal=True, scale=-0.3)
+        check(arguments, is_causal=True, scale=0.0)
     assert set(planned) == {form}
 
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # Masks and layouts are read alike; float16 uses matrices
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_attention_with_masks_heads_and_layouts(
+def test_attention_with_masks_heads_and_layouts_matches_the_reference(
     gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
 ) -> None:
     gpu(MANY, CORES)
@@ -106,18 +109,20 @@ def test_attention_with_masks_heads_and_layouts(
 
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # All dtypes use the same parts
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
+def test_few_queries_over_many_keys_match_the_reference(
+    gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
+) -> None:
     """The keys are split into parts; some parts may be masked for every query."""
     gpu(MANY, CORES)
     for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
         one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
-        given = tuple(numbers(rng, shape, dtype) for shape in (one, *more))
-        check(given, enable_gqa=True)
-        check(given, enable_gqa=True, is_causal=True)
+        arguments = tuple(numbers(rng, shape, dtype) for shape in (one, *more))
+        check(arguments, enable_gqa=True)
+        check(arguments, enable_gqa=True, is_causal=True)
         mask = rng.random((heads, queries, keys)) < 0.5
         mask[..., 100:300] = False
         mask[0, 0] = False
-        check(given, mask, enable_gqa=True)
+        check(arguments, mask, enable_gqa=True)
     assert set(planned) == {"attend_part", "attend_together"}
 
 
@@ -143,7 +148,7 @@ def test_nan_stays_with_its_query(gpu: Any) -> None:
         assert (np.delete(np.delete(got, 1, 0), 5, 1) == 1).all()
 
 
-def test_scores_that_exp_would_overflow(gpu: Any, rng: np.random.Generator) -> None:
+def test_scores_that_exp_would_overflow_give_the_reference(gpu: Any, rng: np.random.Generator) -> None:
     """The largest scores come last."""
     gpu(MANY, CORES)
     for dtype in ("float16", "float32"):

@@ -26,7 +26,7 @@ def test_xarray_keeps_our_arrays(pair: Any) -> None:
     x, ours = pair
     x[1, 2] = ours[1, 2] = np.nan
     coords = {"t": np.arange(4), "g": ("t", list("abab"))}
-    want, got = (xr.DataArray(v, dims=("t", "s"), coords=coords) for v in (x, ours))
+    expected, got = (xr.DataArray(v, dims=("t", "s"), coords=coords) for v in (x, ours))
     for calculate in (
         lambda d: d.groupby("g").mean(), lambda d: (d + 1).mean("t"), lambda d: d.std("s"), lambda d: d.sel(t=[0, 2]),
         lambda d: d.where(d > 3).sum("s"), lambda d: d.fillna(0).cumsum("t"), lambda d: d.diff("t"),
@@ -34,7 +34,7 @@ def test_xarray_keeps_our_arrays(pair: Any) -> None:
         lambda d: d.fillna(1).dot(d.fillna(2), dim="s"),
         lambda d: d.coarsen(s=2).mean(), lambda d: d.transpose("s", "t").clip(1, 50), lambda d: xr.concat([d, d], "t"),
     ):  # fmt: skip
-        wanted, found = calculate(want), calculate(got)
+        wanted, found = calculate(expected), calculate(got)
         assert isinstance(found.data, mnb.Array)
         assert found.dims == wanted.dims
         np.testing.assert_allclose(np.asarray(found.data), wanted.values, rtol=1e-5)
@@ -45,14 +45,14 @@ def test_dask_overlap_infers_the_dtype(pair: Any) -> None:
     x, ours = pair
     blocks = da.from_array(ours, chunks=(2, 6), asarray=False)
     same = da.from_array(x, chunks=(2, 6))
-    for made, want in (
+    for made, expected in (
         (blocks.map_overlap(lambda b: b * 2 - 1, depth=1, boundary="reflect"), 2 * x - 1),
         ((blocks + 1).sum(), (same + 1).sum().compute()),
         (blocks.mean(axis=0), x.mean(axis=0)),
     ):
         found = made.compute()
         assert isinstance(found, mnb.Array)
-        np.testing.assert_allclose(np.asarray(found), want, rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
 
 
 def test_scikit_learn_takes_them_as_numpys() -> None:
@@ -85,7 +85,7 @@ with sklearn.config_context(array_api_dispatch=True):
     assert done.returncode == 0, done.stderr
 
 
-def test_matplotlib(pair: Any) -> None:
+def test_matplotlib_draws_our_arrays_values(pair: Any) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
@@ -104,22 +104,22 @@ def test_matplotlib(pair: Any) -> None:
     plt.close(figure)
 
 
-def test_einops(pair: Any) -> None:
+def test_einops_rearranges_reduces_and_repeats_our_arrays(pair: Any) -> None:
     """Its functions for the array API work; `einops.rearrange` accepts only a fixed list of libraries without ours."""
     einops = pytest.importorskip("einops", reason=MISSING)
     from einops.array_api import rearrange, reduce, repeat
 
     x, ours = pair
-    for found, want in (
+    for found, expected in (
         (rearrange(ours, "h (w c) -> c h w", c=2), einops.rearrange(x, "h (w c) -> c h w", c=2)),
         (reduce(ours, "h w -> w", "mean"), x.mean(0)),
         (repeat(ours, "h w -> h w k", k=2), einops.repeat(x, "h w -> h w k", k=2)),
     ):
         assert isinstance(found, mnb.Array)
-        np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-6)
 
 
-def test_pandas(pair: Any) -> None:
+def test_pandas_takes_our_arrays_as_columns_and_tables(pair: Any) -> None:
     """Columns and tables made of our arrays become NumPy's."""
     pd = pytest.importorskip("pandas", reason=MISSING)
     x, ours = pair

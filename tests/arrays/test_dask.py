@@ -69,15 +69,15 @@ def test_stencil_reads_its_neighbors(boundary: str, mode: str, ours: bool, rng: 
         pytest.skip("one engine's arrays are enough for the third boundary")
     x = rng.random((101, 67), np.float32)
     blocks = da.from_array(mnb.asarray(x) if ours else x, chunks=(40, 30), asarray=False)
-    found = mnb.dask.map_overlap(mnb.compile(FIVE).five, blocks, size=shape, depth=1, boundary=boundary)
-    np.testing.assert_allclose(np.asarray(found.compute(scheduler="sync")), five(x, mode), rtol=1e-6)
+    result = mnb.dask.map_overlap(mnb.compile(FIVE).five, blocks, size=shape, depth=1, boundary=boundary)
+    np.testing.assert_allclose(np.asarray(result.compute(scheduler="sync")), five(x, mode), rtol=1e-6)
 
 
 def test_without_overlap_the_edges_are_wrong(rng: np.random.Generator) -> None:
     """The purpose of the overlap: without it a stencil lacks the neighbors at each block's edges."""
     x = rng.random((20, 20), np.float32) + 1
-    found = mnb.dask.map_blocks(mnb.compile(FIVE).five, da.from_array(x, chunks=10), size=shape).compute()
-    assert (found[9:11] == 0).all()
+    result = mnb.dask.map_blocks(mnb.compile(FIVE).five, da.from_array(x, chunks=10), size=shape).compute()
+    assert (result[9:11] == 0).all()
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
@@ -86,10 +86,10 @@ def test_reduction_by_a_tree_of_blocks(
     axis: int | tuple[int, ...] | None, keepdims: bool, rng: np.random.Generator
 ) -> None:
     x = rng.random((101, 67), np.float32)
-    found = mnb.dask.reduce(mnb.sum, da.from_array(x, chunks=(10, 9)), axis, keepdims=keepdims)
-    want = x.astype(np.float64).sum(axis, keepdims=keepdims)
-    assert found.shape == want.shape
-    np.testing.assert_allclose(found.compute(), want, rtol=1e-5)
+    result = mnb.dask.reduce(mnb.sum, da.from_array(x, chunks=(10, 9)), axis, keepdims=keepdims)
+    expected = x.astype(np.float64).sum(axis, keepdims=keepdims)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result.compute(), expected, rtol=1e-5)
 
 
 METHODS = {
@@ -112,7 +112,7 @@ def test_dask_methods_run_on_metalnb_blocks(name: str, rng: np.random.Generator)
     np.testing.assert_allclose(np.asarray(found), METHODS[name](x.astype(np.float64)), rtol=1e-4)
 
 
-def test_a_reduction_of_the_users_own(rng: np.random.Generator) -> None:
+def test_a_reduction_of_the_users_own_matches_numpy(rng: np.random.Generator) -> None:
     squares = mnb.reduction("a + b", init=0, map="x * x", name="squares")
     x = rng.integers(-9, 9, 1001).astype(np.float32)
     blocks = da.from_array(x, chunks=10)
@@ -160,8 +160,8 @@ def test_result_is_correct_when_a_worker_dies(tmp_path: Path) -> None:
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, \
             distributed.Client(cluster) as client:  # fmt: skip
         blocks = da.from_zarr(str(tmp_path / "x.zarr"))
-        found = mnb.dask.map_overlap(mnb.compile(slow).five, blocks, size=shape, depth=1, boundary="nearest")
-        future = client.compute(found)
+        result = mnb.dask.map_overlap(mnb.compile(slow).five, blocks, size=shape, depth=1, boundary="nearest")
+        future = client.compute(result)
         pids = client.run(os.getpid)
         os.kill(next(iter(pids.values())), signal.SIGKILL)
         np.testing.assert_allclose(future.result(timeout=240), five(x), rtol=1e-6)

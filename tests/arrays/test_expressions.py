@@ -17,13 +17,13 @@ def test_an_expression_is_an_op(rng: np.random.Generator) -> None:
     """It has samples, so that an op with a reference is tested like the library's rows."""
     mish = mnb.elementwise("x * tanh(log(1 + exp(x)))", reference=lambda x: x * np.tanh(np.log1p(np.exp(x))), ulp=8)
     x = rng.uniform(-5, 20, (33, 40)).astype(np.float32)
-    want, wide = expected(mish, (x,), {}, np.dtype(np.float32))
+    reference, wide = expected(mish, (x,), {}, np.dtype(np.float32))
     for layout in layouts((x,)):
         got = mish(laid(x, layout))
-        np.testing.assert_allclose(got.read(), want, rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(got.read(), reference, rtol=1e-4, atol=1e-7)
     positive = mish(laid(x + 6))
-    want, wide = expected(mish, (x + 6,), {}, positive.dtype)
-    held(mish, positive, want, wide)
+    reference, wide = expected(mish, (x + 6,), {}, positive.dtype)
+    held(mish, positive, reference, wide)
 
 
 def test_dtypes_broadcasting_out_and_parameters_are_the_librarys() -> None:

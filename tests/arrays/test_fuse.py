@@ -59,9 +59,9 @@ def test_fused_result_equals_separate_ops(function: Callable[..., Any], layout: 
     elif layout == "strided":
         a, b = a[::-1, 1::3], b[1:, ::3][: a.shape[0] - 1, :3].mT.mT
         a = a[1:]
-    got, want = mnb.fuse(function)(a, b), function(a, b)
-    assert (got.shape, got.dtype) == (want.shape, want.dtype)
-    assert np.array_equal(got.read(), want.read(), equal_nan=True)
+    got, expected = mnb.fuse(function)(a, b), function(a, b)
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    assert np.array_equal(got.read(), expected.read(), equal_nan=True)
 
 
 def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,8 +70,8 @@ def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: 
     a, b = (mnb.asarray(v, copy=True) for v in (x, y))
     chain = mnb.fuse(lambda p, q, c: (p * q + p) * q - p / c)
     with np.errstate(all="ignore"):
-        want = (x * y + x) * y - x / np.float32(3)
-    assert np.array_equal(chain(a, b, 3.0).numpy(), want)
+        expected = (x * y + x) * y - x / np.float32(3)
+    assert np.array_equal(chain(a, b, 3.0).numpy(), expected)
     assert np.array_equal(chain(a, a, 3.0).numpy(), (x * x + x) * x - x / np.float32(3))
     clamped = mnb.fuse(lambda p, q: mnb.maximum(mnb.relu(p) - 0.5, q) * mnb.abs(p))
     assert np.array_equal(clamped(a, b).numpy(), np.maximum(np.maximum(x, 0) - np.float32(0.5), y) * abs(x))
@@ -172,8 +172,8 @@ def test_results_of_the_same_arrays_are_one_kernel() -> None:
         return total, a > b, (a - b).astype(mnb.int32), mnb.max(total, axis=-1)
 
     a, b = mnb.asarray([0.0, 1.0, -3.5]), mnb.asarray([[1.0], [3.0]])
-    want = (a + b, a > b, (a - b).astype(mnb.int32), mnb.max(a + b, axis=-1))
-    for got, wanted in zip(parts(a, b), want, strict=True):
+    expected = (a + b, a > b, (a - b).astype(mnb.int32), mnb.max(a + b, axis=-1))
+    for got, wanted in zip(parts(a, b), expected, strict=True):
         assert got.dtype == wanted.dtype
         assert got.tolist() == wanted.tolist()
     assert parts.source.count("kernel void fused_(") == 1
@@ -185,7 +185,7 @@ def test_results_of_the_same_arrays_are_one_kernel() -> None:
     [("bool", "int8"), ("int8", "uint16"), ("int64", "int32"), ("uint64", "int8"), ("int32", "float16"),
      ("int16", "float32")],
 )  # fmt: skip
-def test_dtypes_promote_as_those_of_separate_ops(one: str, other: str) -> None:
+def test_fused_dtypes_promote_as_those_of_separate_ops(one: str, other: str) -> None:
     def mixed(a: Any, b: Any) -> Any:
         where: Any = np.where if isinstance(a, np.ndarray) else mnb.where
         return (a * b + a) * 3 - b, where(a > b, a, b), abs(b) // 7 + a
@@ -197,11 +197,11 @@ def test_dtypes_promote_as_those_of_separate_ops(one: str, other: str) -> None:
             mnb.fuse(mixed)(a, b)
         return
     wide = mixed(a.read().astype(np.float64), b.read().astype(np.float64))
-    for got, want, exact in zip(mnb.fuse(mixed)(a, b), mixed(a, b), wide, strict=True):
-        assert got.dtype == want.dtype
+    for got, expected, exact in zip(mnb.fuse(mixed)(a, b), mixed(a, b), wide, strict=True):
+        assert got.dtype == expected.dtype
         # a fused 16-bit float is rounded once at the end, separate ops round at each step
         halves = str(got.dtype).endswith("float16")
-        assert np.array_equal(got.read(), exact.astype(np.float16) if halves else want.read())
+        assert np.array_equal(got.read(), exact.astype(np.float16) if halves else expected.read())
 
 
 def test_casts_are_those_of_astype(rng: np.random.Generator) -> None:
@@ -212,9 +212,9 @@ def test_casts_are_those_of_astype(rng: np.random.Generator) -> None:
         )  # fmt: skip
 
     a = mnb.asarray((100 * rng.standard_normal(1000)).astype(np.float32))
-    for got, want in zip(mnb.fuse(casts)(a), casts(a), strict=True):
-        assert got.dtype == want.dtype
-        assert np.array_equal(got.read(), want.read())
+    for got, expected in zip(mnb.fuse(casts)(a), casts(a), strict=True):
+        assert got.dtype == expected.dtype
+        assert np.array_equal(got.read(), expected.read())
 
 
 def test_integers_given_as_numbers_stay_exact() -> None:
@@ -243,12 +243,12 @@ def test_fused_function_may_end_with_a_reduction(how: str, rng: np.random.Genera
     for shape in ((5,), (3, 33), (2, 3, 100), (4, 1), (1000, 7), (2, 70000), (300000,), (0, 4)):
         a = mnb.asarray(rng.standard_normal(shape).astype(np.float32))
         b = mnb.asarray(rng.random(shape[-1:], dtype=np.float32))
-        got, want = fused(a, b), rows(a, b)
-        assert (got.shape, got.dtype) == (want.shape, want.dtype)
-        assert np.allclose(got.read(), want.read(), rtol=bound, atol=0), shape
+        got, expected = fused(a, b), rows(a, b)
+        assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+        assert np.allclose(got.read(), expected.read(), rtol=bound, atol=0), shape
         if a.ndim > 1 and a.shape[0] > 1:
             turned = fused(a.mT.copy().mT, b)  # column-major memory
-            assert np.allclose(turned.read(), want.read(), rtol=bound, atol=0), shape
+            assert np.allclose(turned.read(), expected.read(), rtol=bound, atol=0), shape
 
 
 # A sum of bool, a minimum of uint64 and a mean of bfloat16 remain: each path to a result dtype.
@@ -261,10 +261,10 @@ def test_fused_function_may_end_with_a_reduction(how: str, rng: np.random.Genera
 def test_reductions_have_the_dtypes_of_the_ops(how: str, dtype: str) -> None:
     for shape in ((2, 9), (2, 50_000)):
         a = mnb.asarray(np.arange(math.prod(shape)).reshape(shape) % 3 == 1).astype(dtype)
-        want = REDUCTIONS[how](a, axis=-1, keepdims=True)
+        expected = REDUCTIONS[how](a, axis=-1, keepdims=True)
         got = mnb.fuse(lambda a: REDUCTIONS[how](a, axis=-1, keepdims=True))(a)
-        assert (got.dtype, got.shape) == (want.dtype, want.shape)
-        assert got.tolist() == want.tolist()
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        assert got.tolist() == expected.tolist()
 
 
 def test_fused_reductions_treat_nan_and_empty_rows_as_the_ops_do() -> None:

@@ -34,7 +34,9 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 127, 128, 129, 1023, 1025, 70_001])
-def test_fused_functions_of_several_elements_per_thread(gpu: Any, count: int, rng: np.random.Generator) -> None:
+def test_fused_functions_of_several_elements_per_thread_match_numpy(
+    gpu: Any, count: int, rng: np.random.Generator
+) -> None:
     gpu(FEW)
 
     @mnb.fuse
@@ -54,7 +56,9 @@ def test_fused_functions_of_several_elements_per_thread(gpu: Any, count: int, rn
 @pytest.mark.long(unless=lambda dtype, processors: (dtype, processors) == ("float16", MANY))
 @pytest.mark.parametrize("processors", [FEW, MANY])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_products_by_tiles(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
+def test_products_by_tiles_match_numpy_in_every_layout(
+    gpu: Any, dtype: str, processors: int, rng: np.random.Generator
+) -> None:
     gpu(processors)
     layouts = ("plain", "transposed", "stepped") if dtype == "float32" else ("plain",)
     for m, n, k in SHAPES:
@@ -78,7 +82,9 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
 # Bfloat16 takes the path of float16; few processors use a subset of its plans.
 @pytest.mark.long(unless=lambda dtype, processors: processors == MANY)
 @pytest.mark.parametrize(("dtype", "processors"), [("float16", FEW), ("float16", MANY), ("bfloat16", FEW)])
-def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
+def test_products_by_pipes_match_numpy_with_partial_strips(
+    gpu: Any, dtype: str, processors: int, rng: np.random.Generator
+) -> None:
     """Factors read eight at a time: complete strips, partial strips, and fewer strips than fit."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
@@ -97,7 +103,7 @@ def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random
 @pytest.mark.long(unless=lambda dtype, processors: (dtype, processors) in {("float16", MANY), ("float32", FEW)})
 @pytest.mark.parametrize("processors", [FEW, MANY])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "int64", "bool"])
-def test_few_rows_times_a_matrix(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
+def test_few_rows_times_a_matrix_match_numpy(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
     """Complete and partial strips, parts of K that are not a multiple of the prefetch, remaining rows."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
@@ -118,7 +124,7 @@ def test_few_rows_times_a_matrix(gpu: Any, dtype: str, processors: int, rng: np.
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are prefetched
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_a_matrix_times_few_columns(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+def test_a_matrix_times_few_columns_matches_numpy(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Along K, four at a time: full and partial steps, lanes without work; and views read one element at a time."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
@@ -137,15 +143,15 @@ def test_few_rows_propagate_nan(gpu: Any) -> None:
     for dtype in ("float32", "float16"):
         a, b = np.ones((1, 300), dtype), np.ones((300, 136), dtype)
         b[299, 135], b[5, 7], b[:, 20] = np.nan, np.inf, 0
-        want = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
-        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want, equal_nan=True)
-        assert np.array_equal(mnb.matmul(laid(b.T.copy()), laid(a[0])).read(), want[0], equal_nan=True)
+        expected = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
+        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), expected, equal_nan=True)
+        assert np.array_equal(mnb.matmul(laid(b.T.copy()), laid(a[0])).read(), expected[0], equal_nan=True)
 
 
 # One source for all dtypes; only bfloat16 has its own sums.
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "bfloat16", "int64"])
-def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+def test_products_of_other_dtypes_match_numpy(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(FEW)
@@ -158,7 +164,7 @@ def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator
 # One source for all dtypes; float16 is rounded once, after adding the parts.
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
-def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+def test_products_in_parts_and_in_batches_match_numpy(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     gpu(MANY)
     a, b = random_factor(rng, (50, 1100), dtype), random_factor(rng, (1100, 70), dtype)
     assert len(kernels(laid(a), laid(b), dtype if dtype != "int32" else "uint32")) == 2
@@ -173,8 +179,8 @@ def test_nan_stays_in_its_row_and_column(gpu: Any) -> None:
     for dtype in ("float32", "float16"):
         a, b = np.ones((130, 70), dtype), np.ones((70, 130), dtype)
         a[1, 3], b[5, 129], b[3, 1] = np.nan, np.inf, 0
-        want = a.astype(np.float32) @ b.astype(np.float32)
-        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want.astype(dtype), equal_nan=True)
+        expected = a.astype(np.float32) @ b.astype(np.float32)
+        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), expected.astype(dtype), equal_nan=True)
 
 
 @pytest.mark.long  # The split float16 products above are rounded by the same line
@@ -208,14 +214,15 @@ def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random
             x = mnb.asarray(np.append(host[:1], host, 0))[1:]
             wide = host.astype(np.float64)
             for op, right in ((mnb.var, np.var), (mnb.std, np.std)):
-                want = right(wide, axis=axes, ddof=1)
+                expected = right(wide, axis=axes, ddof=1)
                 got = op(x, axis=axes, correction=1)
-                assert got.shape == want.shape
-                assert (np.abs(got.read() - want) <= (4 * 2.0**-23 + 0.51 * eps) * np.abs(want)).all(), (shape, mean)
+                assert got.shape == expected.shape
+                bound = (4 * 2.0**-23 + 0.51 * eps) * np.abs(expected)
+                assert (np.abs(got.read() - expected) <= bound).all(), (shape, mean)
         assert mnb.var(x, axis=axes, keepdims=True).shape == np.var(wide, axis=axes, keepdims=True).shape
 
 
-def test_variances_of_nan(gpu: Any) -> None:
+def test_variances_of_rows_with_nan_or_inf_are_nan(gpu: Any) -> None:
     gpu(MANY)
     host = np.full((5, 5000), 1 / 3, np.float32)
     host[1, 4999], host[2, 0], host[3, 7] = np.nan, np.inf, 1e6
@@ -253,7 +260,7 @@ LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # near the l
 
 @pytest.mark.long(unless=lambda dtype: dtype == "int16")  # One source for all dtypes; int16 sums in a wider one
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "float16"])
-def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+def test_running_sums_match_numpy_for_every_shape_and_axis(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows that can and cannot be read four elements at a time, in one stretch and in many."""
     gpu(MANY)
     for shape in [*((n,) for n in LENGTHS), (3, 4000), (3, 4001), (300, 70), (70_001, 3), (5, 3000, 7), (2000, 150)]:
@@ -261,11 +268,11 @@ def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
         if dtype == "float16":  # integers, so that sums are exact
             x = np.where(rng.random(shape) < 0.001, x, 0).astype(dtype)
         for axis in range(len(shape)):
-            want = np.cumsum(x.astype(np.float64 if "float" in dtype else np.int64), axis)
-            assert np.array_equal(mnb.cumulative_sum(mnb.asarray(x), axis=axis).read(), want)
-            assert np.array_equal(mnb.cumulative_sum(laid(x, "stepped"), axis=axis).read(), want)
+            expected = np.cumsum(x.astype(np.float64 if "float" in dtype else np.int64), axis)
+            assert np.array_equal(mnb.cumulative_sum(mnb.asarray(x), axis=axis).read(), expected)
+            assert np.array_equal(mnb.cumulative_sum(laid(x, "stepped"), axis=axis).read(), expected)
             with_first = mnb.cumulative_sum(mnb.asarray(x), axis=axis, include_initial=True).read()
-            assert np.array_equal(np.delete(with_first, 0, axis), want)
+            assert np.array_equal(np.delete(with_first, 0, axis), expected)
             assert not with_first.take(0, axis).any()
 
 
@@ -275,7 +282,7 @@ def steps(shape: tuple[int, ...], gone: tuple[int, ...], a: mnb.Array) -> list[s
     return [f"{s.kernel} {s.outputs}" for s in plan or ()]
 
 
-def test_plans_of_reductions_for_a_gpu(gpu: Any) -> None:
+def test_plans_of_reductions_for_a_gpu_fill_its_processors(gpu: Any) -> None:
     gpu(MANY)
     a = mnb.zeros(1)
     for shape, gone, found in [
@@ -301,7 +308,7 @@ REDUCED = [  # lengths near a lane's 8, a run's 256 and 512, a threadgroup's 102
 # Plans depend only on shapes; test_library reduces the other dtypes.
 @pytest.mark.long(unless=lambda dtype: dtype == "int32")
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
-def test_reductions(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+def test_reductions_match_numpy_for_every_shape_and_axis(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Of rows and columns, in one stretch and in many, by threadgroups and threads, with and without remainders."""
     gpu(MANY)
     for shape in REDUCED:
@@ -315,7 +322,7 @@ def test_reductions(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
                 assert np.array_equal(mnb.argmax(y, axis=axis or 0).read(), x.argmax(axis or 0)), (shape, axis)
 
 
-def test_variances_along_every_axis(gpu: Any, rng: np.random.Generator) -> None:
+def test_variances_along_every_axis_match_numpy(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     for shape in ((70_001,), (300, 1500), (700, 33), (3, 500, 40)):
         x = rng.random(shape, np.float32)
@@ -326,7 +333,7 @@ def test_variances_along_every_axis(gpu: Any, rng: np.random.Generator) -> None:
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One source for all dtypes; float32 has NaN and two zeros
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "int64"])
-def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+def test_sorting_by_tiles_is_stable_and_matches_numpy(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Lengths near a tile's 4096 keys (2048 of eight bytes), with NaN and both zeros, also in rows; stable."""
     gpu(MANY)
     for shape in ((2049,), (4095,), (4097,), (20_011,), (3, 5001)):
@@ -338,15 +345,15 @@ def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> Non
             if descending:
                 order = shape[-1] - 1 - order[..., ::-1]
             assert np.array_equal(mnb.argsort(mnb.asarray(x), descending=descending).read(), order)
-            want = np.take_along_axis(x, order, -1)
+            expected = np.take_along_axis(x, order, -1)
             got = mnb.sort(mnb.asarray(x), descending=descending).read()
-            assert np.array_equal(got, want, equal_nan=dtype == "float32")
+            assert np.array_equal(got, expected, equal_nan=dtype == "float32")
             if x.ndim == 1:
                 part = mnb.argsort(mnb.asarray(np.append(x[:7], x))[7:], descending=descending)
                 assert np.array_equal(part.read(), order)
 
 
-def test_sorting_equal_keys_and_distinct_keys(gpu: Any, rng: np.random.Generator) -> None:
+def test_equal_keys_keep_their_order_and_distinct_keys_are_sorted(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     rising = np.arange(9000, dtype=np.uint32)
     for x in (np.full(9000, 7, np.uint32), rng.permutation(rising), rising[::-1]):

@@ -45,10 +45,10 @@ def on_engine(key: Any) -> Any:
 def test_a_basic_index_is_a_view(key: Any) -> None:
     host = HOST.copy()
     x = mnb.array(host)
-    part, want = x[key], host[key]
+    part, expected = x[key], host[key]
     assert part.block is x.block
-    assert part.shape == np.shape(want)
-    assert part.strides == getattr(want, "strides", ())
+    assert part.shape == np.shape(expected)
+    assert part.strides == getattr(expected, "strides", ())
     x[key] = -7
     host[key] = -7
     assert np.array_equal(x.read(), host)
@@ -62,9 +62,9 @@ def test_indexing_by_arrays_matches_numpy(key: Any, layout: str) -> None:
     host = HOST.copy()
     x = mnb.array(host) if layout == "plain" else mnb.array(np.ascontiguousarray(host.T)).transpose()
     for form in (key, on_engine(key)):
-        got, want = x[form], host[key]
-        assert got.shape == want.shape
-        assert np.array_equal(got.read(), want)
+        got, expected = x[form], host[key]
+        assert got.shape == expected.shape
+        assert np.array_equal(got.read(), expected)
     x[key] = -7
     host[key] = -7
     assert np.array_equal(x.read(), host)
@@ -97,10 +97,10 @@ def test_a_value_is_broadcast_and_converted() -> None:
 def test_parts_that_overlap_are_read_before_they_are_written(to: slice, of: slice) -> None:
     host = np.arange(5000, dtype=np.float32)
     for x in (mnb.array(host), mnb.asarray(host.copy())):
-        want = host.copy()
-        want[to] = want[of].copy()
+        expected = host.copy()
+        expected[to] = expected[of].copy()
         x[to] = x[of]
-        assert np.array_equal(x.read(), want)
+        assert np.array_equal(x.read(), expected)
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -117,14 +117,14 @@ def test_arrays_over_numpys_memory_may_overlap() -> None:
         lambda s: st.tuples(st.just(s), hnp.basic_indices(s, allow_newaxis=True))
     )
 )
-def test_any_basic_index(case: tuple[Any, Any]) -> None:
+def test_any_basic_index_selects_what_numpy_selects(case: tuple[Any, Any]) -> None:
     shape, key = case
     host = np.arange(np.prod(shape)).reshape(shape)
     assert np.array_equal(mnb.array(host)[key].read(), host[key])
 
 
 @given(st.data(), hnp.array_shapes(max_dims=3, max_side=5))
-def test_any_index_by_integers(data: Any, shape: tuple[int, ...]) -> None:
+def test_any_index_by_integers_selects_what_numpy_selects(data: Any, shape: tuple[int, ...]) -> None:
     host = np.arange(np.prod(shape)).reshape(shape)
     key = data.draw(hnp.integer_array_indices(shape))
     x = mnb.array(host)
@@ -136,7 +136,7 @@ def test_any_index_by_integers(data: Any, shape: tuple[int, ...]) -> None:
 
 
 @given(hnp.array_shapes(max_dims=3, max_side=6).flatmap(lambda s: hnp.arrays(np.bool_, s)))
-def test_any_mask(mask: np.ndarray[Any, Any]) -> None:
+def test_any_mask_selects_and_assigns_as_in_numpy(mask: np.ndarray[Any, Any]) -> None:
     host = np.arange(mask.size, dtype=np.float32).reshape(mask.shape)
     x = mnb.array(host)
     assert np.array_equal(x[mnb.array(mask)].read(), host[mask])

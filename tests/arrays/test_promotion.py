@@ -30,13 +30,13 @@ def promoted(one: str, other: str) -> str | None:
 
 @pytest.mark.parametrize(("one", "other"), [(a, b) for a in ALL for b in ALL])
 def test_two_dtypes_promote_as_the_standard_says(one: str, other: str) -> None:
-    want = promoted(one, other)
+    expected = promoted(one, other)
     pair = (getattr(mnb, one), getattr(mnb, other))
-    if want is None:
+    if expected is None:
         with pytest.raises(TypeError, match=f"no integer dtype contains both {one} and {other}"):
             mnb.result_type(*pair)
     else:
-        assert mnb.result_type(*pair) == getattr(mnb, want)
+        assert mnb.result_type(*pair) == getattr(mnb, expected)
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -51,7 +51,7 @@ def test_pythons_numbers_are_weak(dtype: str) -> None:
             assert (scalar * x).dtype == expected
 
 
-def test_operators_promote() -> None:
+def test_operators_promote_and_refuse_what_no_dtype_holds() -> None:
     small, wide = mnb.ones(2, dtype="int8"), mnb.ones(2, dtype="uint8")
     assert (small + wide).dtype == np.int16
     assert (small + mnb.ones(2, dtype="float16")).dtype == np.float16
@@ -72,21 +72,21 @@ def test_result_type_takes_arrays_dtypes_and_numbers() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_finfo(dtype: str) -> None:
-    info, want = mnb.finfo(getattr(mnb, dtype)), ml_dtypes.finfo(getattr(mnb, dtype))
+def test_finfo_has_each_float_dtypes_limits(dtype: str) -> None:
+    info, expected = mnb.finfo(getattr(mnb, dtype)), ml_dtypes.finfo(getattr(mnb, dtype))
     for name in ("eps", "max", "min", "smallest_normal"):
         value = getattr(info, name)
         assert type(value) is float
-        assert value == float(getattr(want, name))
-    assert info.bits == want.bits
+        assert value == float(getattr(expected, name))
+    assert info.bits == expected.bits
     assert info.dtype == getattr(mnb, dtype)
     assert mnb.finfo(mnb.ones(1, dtype=dtype)) == info
 
 
 @pytest.mark.parametrize("dtype", [*SIGNED, *UNSIGNED])
-def test_iinfo(dtype: str) -> None:
-    info, want = mnb.iinfo(dtype), np.iinfo(dtype)
-    assert (info.bits, info.min, info.max, info.dtype) == (want.bits, want.min, want.max, np.dtype(dtype))
+def test_iinfo_has_each_integer_dtypes_limits(dtype: str) -> None:
+    info, expected = mnb.iinfo(dtype), np.iinfo(dtype)
+    assert (info.bits, info.min, info.max, info.dtype) == (expected.bits, expected.min, expected.max, np.dtype(dtype))
     assert type(info.max) is int
 
 
@@ -104,7 +104,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_isdtype(kind: str) -> None:
+def test_isdtype_knows_the_dtypes_of_each_kind(kind: str) -> None:
     for dtype in ALL:
         assert mnb.isdtype(getattr(mnb, dtype), kind) is (dtype in KINDS[kind])
     assert mnb.isdtype(mnb.int8, (kind, mnb.int8))
@@ -129,7 +129,7 @@ def test_can_cast_loses_nothing() -> None:
 @pytest.mark.parametrize(
     ("given", "want"), [(int, "int64"), (float, "float32"), (bool, "bool"), ("f2", "float16"), (np.int8, "int8")]
 )
-def test_names_of_dtypes(given: Any, want: str) -> None:
+def test_dtypes_may_be_named_as_in_python_and_numpy(given: Any, want: str) -> None:
     assert mnb.zeros(1, dtype=given).dtype == np.dtype(want)
     assert getattr(mnb, want) == np.dtype(want)
 

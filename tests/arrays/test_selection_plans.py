@@ -27,10 +27,10 @@ def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
 
 def check(x: Any, k: int, axis: int = -1, layout: str = "plain", **options: Any) -> None:
     values, indices = mnb.topk(laid(x, layout), k, axis=axis, **options)
-    wanted, places = REFERENCE(x, k, axis, **options)
+    expected, places = REFERENCE(x, k, axis, **options)
     assert indices.dtype == np.int64
     assert np.array_equal(indices.read(), places)
-    assert np.array_equal(values.read(), wanted, equal_nan="float" in x.dtype.name)
+    assert np.array_equal(values.read(), expected, equal_nan="float" in x.dtype.name)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 @pytest.mark.long(every=3)  # One source for all dtypes; a float and an integer remain
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64", "bool"])
-def test_largest_and_smallest_elements_of_rows(
+def test_largest_and_smallest_elements_of_rows_match_numpy(
     gpu: Any, selections: list[Any], dtype: str, rng: np.random.Generator
 ) -> None:
     gpu(MANY)
@@ -70,7 +70,7 @@ def test_a_long_row_is_selected_from_by_parts(gpu: Any, selections: list[Any], r
     assert selections == [(1, 3_000_000, 100, 528), (1, 52_800, 100, 12), (1, 1200, 100, 1)]
 
 
-def test_selection_of_views_along_any_axis(gpu: Any, rng: np.random.Generator) -> None:
+def test_selection_of_views_along_any_axis_matches_numpy(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     x = drawn(rng, (40, 70), "float32")
     for layout in ("plain", "transposed", "reversed", "stepped"):
@@ -78,12 +78,14 @@ def test_selection_of_views_along_any_axis(gpu: Any, rng: np.random.Generator) -
         check(x, 7, 1, layout)
     whole = mnb.asarray(x.reshape(-1))
     values, indices = mnb.topk(whole[5:], 9)
-    wanted, places = REFERENCE(x.reshape(-1)[5:], 9)
+    expected, places = REFERENCE(x.reshape(-1)[5:], 9)
     assert np.array_equal(indices.read(), places)
-    assert np.array_equal(values.read(), wanted, equal_nan=True)
+    assert np.array_equal(values.read(), expected, equal_nan=True)
 
 
-def test_rows_that_are_better_sorted(gpu: Any, selections: list[Any], rng: np.random.Generator) -> None:
+def test_rows_that_are_better_sorted_are_not_selected(
+    gpu: Any, selections: list[Any], rng: np.random.Generator
+) -> None:
     gpu(MANY)
     for shape, k in (((4, 100), 51), ((4, 20), 1), ((2, 3000), 1025), ((3, 50), 0), ((0, 50), 3)):
         check(drawn(rng, shape, "int32"), k)

@@ -42,8 +42,8 @@ def check(x: Any, w: Any, bias: Any = None, layout: str = "plain", **options: An
     op = mnb.conv2d if w.ndim == 4 else mnb.conv1d
     more = () if bias is None else (laid(bias),)
     got = op(laid(x, layout), laid(w, layout), *more, **options).read()
-    want = REFERENCE(*(a if a is None else a.astype(np.float64) for a in (x, w, bias)), **options)
-    assert np.array_equal(got, want.astype(x.dtype)), options
+    expected = REFERENCE(*(a if a is None else a.astype(np.float64) for a in (x, w, bias)), **options)
+    assert np.array_equal(got, expected.astype(x.dtype)), options
 
 
 def summed(x: Any, w: Any) -> Any:
@@ -65,7 +65,9 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_convolutions_multiply_windows(gpu: Any, products: list[str], dtype: str, rng: np.random.Generator) -> None:
+def test_convolutions_are_products_of_windows(
+    gpu: Any, products: list[str], dtype: str, rng: np.random.Generator
+) -> None:
     gpu(MANY)
     channels = 8 if dtype == "float32" else 32
     for options in OPTIONS:
@@ -96,7 +98,9 @@ def test_convolutions_of_halves_copy_windows_of_images_with_their_channels_last(
     check(numbers(rng, (1, 8, 9, 8), dtype), numbers(rng, (20, 8, 3, 3), dtype))  # not full strips
 
 
-def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rng: np.random.Generator) -> None:
+def test_convolutions_of_views_and_of_one_axis_match_the_reference(
+    gpu: Any, products: list[str], rng: np.random.Generator
+) -> None:
     gpu(MANY)
     x, w = numbers(rng, (2, 16, 9, 8), "float32"), numbers(rng, (70, 16, 3, 3), "float32")
     for layout in ("transposed", "reversed", "stepped"):
@@ -111,7 +115,7 @@ def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rn
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_depthwise_convolution(
+def test_depthwise_convolutions_match_the_reference_for_every_plan(
     gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator
 ) -> None:
     """One, two and four positions of a column per thread, with remaining rows; overlapping and disjoint windows."""
@@ -147,21 +151,21 @@ def test_a_channels_padding_is_zero(gpu: Any, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(convolution_launch, "convolve", None)  # only the kernel for single channels
     x, w = np.ones((1, 2, 5, 6), np.float32), np.ones((2, 1, 3, 3), np.float32)
     x[0, 1, 0, 0], x[0, 0, 4, 5], w[1, 0, 2, 2] = np.nan, np.inf, -np.inf
-    want = summed(x[0], w)
-    assert np.isnan(want[1, -1]).all()
-    assert np.isnan(want[1, :, -1]).all()
-    assert np.isfinite(want[0]).sum() == 26
+    expected = summed(x[0], w)
+    assert np.isnan(expected[1, -1]).all()
+    assert np.isnan(expected[1, :, -1]).all()
+    assert np.isfinite(expected[0]).sum() == 26
     got = mnb.conv2d(laid(x), laid(w), padding=1, groups=2).read()
-    assert np.array_equal(got[0], want, equal_nan=True)
+    assert np.array_equal(got[0], expected, equal_nan=True)
 
 
 def test_infinities_and_padding_stay_apart(gpu: Any, products: list[str], rng: np.random.Generator) -> None:
     gpu(MANY)
     x, w = numbers(rng, (1, 8, 6, 6), "float32"), np.ones((16, 8, 3, 3), np.float32)
     x[0, 3, 0, 0], x[0, 2, 5, 5] = np.inf, np.nan
-    want = summed(x[0], w)
-    assert np.isinf(want[0]).sum() == np.isnan(want[0]).sum() == 4  # in two corners
-    assert np.array_equal(mnb.conv2d(laid(x), laid(w), padding=1).read()[0], want, equal_nan=True)
+    expected = summed(x[0], w)
+    assert np.isinf(expected[0]).sum() == np.isnan(expected[0]).sum() == 4  # in two corners
+    assert np.array_equal(mnb.conv2d(laid(x), laid(w), padding=1).read()[0], expected, equal_nan=True)
     assert products
 
 
@@ -180,7 +184,9 @@ POOLINGS: list[tuple[Any, dict[str, Any]]] = [
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float32")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_pooling(gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator) -> None:
+def test_pooling_matches_the_reference_for_small_and_large_windows(
+    gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator
+) -> None:
     """Windows whose loads are issued together, and windows too large for that; views with any start."""
     gpu(MANY)
     x = numbers(rng, (3, 2, 13, 17), dtype)
@@ -193,19 +199,19 @@ def test_pooling(gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.
     for size, options in POOLINGS:
         for op in (mnb.max_pool2d, mnb.avg_pool2d):
             with np.errstate(invalid="ignore"):
-                want = op.row.reference(x.astype(np.float64), size, **options)
+                expected = op.row.reference(x.astype(np.float64), size, **options)
             for given in (laid(x), laid(x, "reversed"), whole[1:]):
                 got = op(given, size, **options).read()
                 if op is mnb.max_pool2d:
-                    np.testing.assert_array_equal(got, want)
+                    np.testing.assert_array_equal(got, expected)
                 else:  # sums of small integers are exact, and a mean is rounded twice: to float32 and to the dtype
-                    np.testing.assert_allclose(got, want, rtol=1.01 * np.finfo(dtype).eps, atol=0)
+                    np.testing.assert_allclose(got, expected, rtol=1.01 * np.finfo(dtype).eps, atol=0)
         assert set(taken) == {"_program" if size == 9 else "_windows_launch"}
         taken.clear()
-    want = mnb.max_pool2d.row.reference(x[:, :, :, :16].astype(np.float64), 3, dilation=2)
-    assert np.array_equal(mnb.max_pool2d(laid(x[:, :, :, :16]), 3, dilation=2).read(), want, equal_nan=True)
-    want = mnb.max_pool1d.row.reference(x[0].astype(np.float64), 3)
-    assert np.array_equal(mnb.max_pool1d(laid(x[0]), 3).read(), want, equal_nan=True)
+    expected = mnb.max_pool2d.row.reference(x[:, :, :, :16].astype(np.float64), 3, dilation=2)
+    assert np.array_equal(mnb.max_pool2d(laid(x[:, :, :, :16]), 3, dilation=2).read(), expected, equal_nan=True)
+    expected = mnb.max_pool1d.row.reference(x[0].astype(np.float64), 3)
+    assert np.array_equal(mnb.max_pool1d(laid(x[0]), 3).read(), expected, equal_nan=True)
     counted = mnb.avg_pool2d(laid(x[2:]), 3, padding=1, count_include_pad=False).read()
-    wanted = mnb.avg_pool2d.row.reference(x[2:].astype(np.float64), 3, padding=1, count_include_pad=False)
-    np.testing.assert_allclose(counted, wanted, rtol=1.01 * np.finfo(dtype).eps, atol=0)
+    reference = mnb.avg_pool2d.row.reference(x[2:].astype(np.float64), 3, padding=1, count_include_pad=False)
+    np.testing.assert_allclose(counted, reference, rtol=1.01 * np.finfo(dtype).eps, atol=0)

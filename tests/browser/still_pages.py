@@ -49,7 +49,7 @@ def stills() -> dict[str, str]:
     kernels: Any = mnb.compile(SOURCE)
     x, y = np.random.default_rng(0).random((2, 4096), np.float32)
     image = x.reshape(64, 64)
-    with mnb.monitor() as seen:
+    with mnb.monitor() as monitor:
         for _ in range(5):
             kernels.saxpy(x, y.copy(), a=2.0)
     tuner = mnb.tune(kernels.turned, image, threadgroup=[(8, 8), (16, 4), (32, 2)])
@@ -68,7 +68,7 @@ def stills() -> dict[str, str]:
         "wrong": kernels.saxpy.check(x, y, a=2.0, expected=lambda x, y, a: a * x),
         "profile": mnb.profile(kernels.turned, image),
         "stepper": mnb.trace(kernels.race, x[:64], grid=64, threadgroup=64),
-        "monitor": seen,
+        "monitor": monitor,
         "dashboard": mnb.dashboard(kernels.saxpy, x, y, a=2.0),
         "tune": tuner,
         "animate": moving,

@@ -107,8 +107,8 @@ def test_a_finding_opens_its_access_by_keyboard(browser: str, tmp_path: Path) ->
 def test_profile_is_shown_after_nbconvert(browser: str, tmp_path: Path, template: str, theme: str) -> None:
     nbconvert = pytest.importorskip("nbconvert")
     nbformat = pytest.importorskip("nbformat")
-    found = mnb.profile(mnb.compile(TILE).turned, np.zeros((32, 32), np.float32), threadgroup=(32, 32))
-    data = {"text/html": found._repr_html_(), "text/plain": repr(found)}
+    profile = mnb.profile(mnb.compile(TILE).turned, np.zeros((32, 32), np.float32), threadgroup=(32, 32))
+    data = {"text/html": profile._repr_html_(), "text/plain": repr(profile)}
     output = nbformat.v4.new_output("execute_result", data, execution_count=1)
     cell = nbformat.v4.new_code_cell(SHOWN[2], outputs=[output], execution_count=1)
     exporter = nbconvert.HTMLExporter(template_name=template, theme=theme)

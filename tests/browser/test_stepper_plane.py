@@ -39,14 +39,14 @@ kernel void pairs(device const float* x, device float* y, uint2 i [[thread_posit
 def shown(browser: str, folder: Path, *call: Any, **options: Any) -> Iterator[Page]:
     """Show a call's stepper on its own page."""
     try:
-        seen = mnb.trace(*call, **options)
+        stepper = mnb.trace(*call, **options)
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     file = folder / "page.html"
-    file.write_text(f"<!doctype html><meta charset=utf-8><body>{seen._repr_html_()}", "utf-8")
+    file.write_text(f"<!doctype html><meta charset=utf-8><body>{stepper._repr_html_()}", "utf-8")
     with chromium(browser, folder, time.monotonic() + 60, 900, 900) as page:
         page.call("Page.navigate", url=file.as_uri())
-        page.wait(f"document.querySelectorAll('.mt-t[data-thread]').length === {len(seen.threads)}")
+        page.wait(f"document.querySelectorAll('.mt-t[data-thread]').length === {len(stepper.threads)}")
         yield page
 
 

@@ -62,8 +62,8 @@ SHOWN = [
 def alone() -> str:
     """Return the stepper of the tree reduction as HTML."""
     kernel = mnb.compile(SHOWN[TREE_CELL].partition("\n")[2])["sequential"]
-    seen = mnb.trace(kernel, X, np.zeros(1, np.uint32), grid=256, threadgroup=256)
-    return str(seen._repr_html_())
+    stepper = mnb.trace(kernel, X, np.zeros(1, np.uint32), grid=256, threadgroup=256)
+    return str(stepper._repr_html_())
 
 
 class Stepper:
@@ -135,7 +135,7 @@ def line_of(cell: str, text: str) -> int:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_tree_reduction(page: Page, theme: str) -> None:
+def test_stepper_follows_a_tree_reduction(page: Page, theme: str) -> None:
     page.dress(theme)
     source = SHOWN[TREE_CELL]
     stepper = Stepper(page, TREE)
@@ -189,7 +189,7 @@ def test_the_tree_reduction(page: Page, theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_tiled_product(page: Page, theme: str) -> None:
+def test_stepper_follows_a_tiled_product(page: Page, theme: str) -> None:
     page.dress(theme)
     stepper = Stepper(page, TILED)
     stepper.press("Home")
@@ -215,7 +215,7 @@ def test_the_tiled_product(page: Page, theme: str) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_stepper_is_readable(page: Page, theme: str) -> None:
+def test_stepper_is_readable_in_both_themes(page: Page, theme: str) -> None:
     page.dress(theme)
     for cell in (TREE, TILED):
         stepper = Stepper(page, cell)

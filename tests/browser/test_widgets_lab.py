@@ -209,7 +209,7 @@ def test_a_picture_is_magnified_and_moved_by_hand(notebook: LabNotebook) -> None
     notebook.wait(EXPLORE, f"{style}.includes('scale(1)')")
 
 
-def test_a_slider_plays(notebook: LabNotebook) -> None:
+def test_play_button_moves_its_slider_step_by_step(notebook: LabNotebook) -> None:
     play = f"{ALL}[{EXPLORE}].node.querySelectorAll('.jupyter-widget-play button, .widget-play button')[0]"
     before = notebook.wait(EXPLORE, COPIED)
     notebook.press(play)
@@ -282,7 +282,7 @@ def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: LabNoteb
 
 @pytest.mark.parametrize("width", [1400, 800])
 @pytest.mark.parametrize("name", THEMES)
-def test_the_widgets_in_both_themes_wide_and_narrow(notebook: LabNotebook, name: str, width: int) -> None:
+def test_widgets_fit_in_both_themes_wide_and_narrow(notebook: LabNotebook, name: str, width: int) -> None:
     page = notebook.page
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened_engines import open_only
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -615,7 +616,7 @@ def test_each_error_is_one_of_pythons_too(error: type[mnb.MetalnbError], also: t
     assert all(issubclass(error, a) for a in (mnb.MetalnbError, *also))
 
 
-def test_file_that_is_not_utf8(tmp_path: Path) -> None:
+def test_file_that_is_not_utf8_is_refused_with_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "bad.metal"
     path.write_bytes("// größe\n// naïve ".encode() + b"\xff\xfe\n")
     with pytest.raises(mnb.CompileError) as caught:
@@ -628,7 +629,7 @@ def test_file_that_is_not_utf8(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_and_a_kernel_of_it(tmp_path: Path) -> None:
+def test_a_file_is_loaded_whole_or_by_kernel(tmp_path: Path) -> None:
     path = tmp_path / 'a "good" one.metal'
     path.write_text(
         "\ufeffkernel void k(device int* y) { y[0] = 7; }\nkernel void j(device int* y) { y[0] = 8; }", encoding="utf-8"
@@ -644,19 +645,10 @@ def test_a_file_and_a_kernel_of_it(tmp_path: Path) -> None:
         mnb.load(path)
 
 
-def test_no_engine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> Any:
-        raise mnb.EngineUnavailable(f"engine '{name}' needs something: pip install something")
-
-    monkeypatch.setattr(engines, "_open", refuse)
-    monkeypatch.setattr(engines, "_chosen", [])
-    monkeypatch.delenv("METALNB_ENGINE", raising=False)
-    engines._default.cache_clear()
-    try:
-        with pytest.raises(mnb.EngineUnavailable) as caught:
-            mnb.compile("kernel void nowhere(device int* y) { y[0] = 7; }")
-    finally:
-        engines._default.cache_clear()
+def test_without_any_engine_each_ones_reason_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_only(monkeypatch, problem="engine {name!r} needs something: pip install something")
+    with pytest.raises(mnb.EngineUnavailable) as caught:
+        mnb.compile("kernel void nowhere(device int* y) { y[0] = 7; }")
     assert str(caught.value) == (
         "no engine can run on this machine:\n"
         "  engine 'metal' needs something: pip install something\n"

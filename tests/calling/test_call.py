@@ -169,7 +169,7 @@ SCALARS = HEAD + "\n".join(
         ),
     ],
 )
-def test_scalars_of_every_kind(kind: str, values: list[Any]) -> None:
+def test_scalars_of_every_kind_arrive_unchanged(kind: str, values: list[Any]) -> None:
     kernel = mnb.compile(SCALARS)[f"take_{kind}"]
     for value in values:
         out = kernel(value=value, again=value, grid=1, shapes={"out": 2})
@@ -226,7 +226,7 @@ FIELDS = {
 READ = [0.5, 1, 3, 6, 7, 3, 4, 6, 1, 6, 255, 1, 6, 15]
 
 
-def test_structs_from_a_record() -> None:
+def test_a_record_is_passed_as_a_struct() -> None:
     program = mnb.compile(STRUCTS)
     record = np.zeros((), program.dtype("Outer"))
     for name, value in FIELDS.items():
@@ -271,7 +271,7 @@ kernel void read(constant S& s, device float* out) {
 """
 
 
-def test_structs_of_scalars_from_a_dict() -> None:
+def test_a_dict_is_passed_as_a_struct() -> None:
     """These take a faster path: it passes the same values, in any order, and refuses the same mistakes."""
     program = mnb.compile(PLAIN)
     fields = {"e": 1.5, "a": 3, "b": 2.25, "c": -7, "d": 1 << 40}
@@ -303,7 +303,7 @@ def test_the_layout_of_a_struct_is_the_compilers() -> None:
         mnb.compile(STRUCTS).dtype("None_")
 
 
-def test_arrays_of_structs() -> None:
+def test_structs_go_in_and_come_out_as_records() -> None:
     program = mnb.compile(STRUCTS)
     made = program.fill(grid=3)
     assert (made.dtype, made.shape, made["n"].tolist()) == (program.dtype("Inner"), (3,), [0, 1, 2])
@@ -383,7 +383,7 @@ def test_rows_that_hold_no_whole_vectors_are_refused() -> None:
             rows.padded(np.zeros(shape, np.float32))
 
 
-def test_arrays_of_vectors() -> None:
+def test_last_axis_is_a_vectors_components() -> None:
     program = mnb.compile(ARRAYS)
     flat = np.arange(8, dtype=f4)
     assert program.four(flat.reshape(2, 4)).tolist() == (flat * 2).reshape(2, 4).tolist()
@@ -399,7 +399,7 @@ def test_arrays_of_vectors() -> None:
     assert picture[1, 2].tolist() == [2, 1, 0, 255]
 
 
-def test_arrays_of_bool_half_and_void() -> None:
+def test_arrays_of_bool_half_and_void_are_bound() -> None:
     program = mnb.compile(ARRAYS)
     assert program.flip(np.array([True, False])).tolist() == [False, True]
     out = program.halve(np.array([1, 3], np.float16))
@@ -428,7 +428,7 @@ def test_threadgroup_memory_is_sized_by_the_launch() -> None:
     assert program.shared_bytes(grid=1, shapes={"out": 1}, threadgroup_memory={"a": 4096}).tolist() == [100]
 
 
-def test_empty_arrays() -> None:
+def test_empty_arrays_give_empty_results() -> None:
     program = mnb.compile(ARRAYS)
     assert program.halve(np.zeros(0, np.float16)).shape == (0,)
     assert program.halve(np.zeros((3, 0), np.float16)).shape == (3, 0)
@@ -437,7 +437,7 @@ def test_empty_arrays() -> None:
     assert program.halve(np.ones(3, np.float16), grid=0).shape == (0,)
 
 
-def test_default_threadgroups() -> None:
+def test_threadgroup_left_out_is_chosen_from_grid_and_kernel() -> None:
     program = mnb.compile(
         HEAD
         + """
@@ -456,7 +456,7 @@ kernel void two(device uint2* out, uint2 at [[thread_position_in_grid]], uint2 s
 # What a kernel tells of itself ----------------------------------------------------------------------------------------
 
 
-def test_repr_of_a_kernel(saxpy: mnb.Kernel) -> None:
+def test_repr_of_a_kernel_shows_its_signature_and_engine(saxpy: mnb.Kernel) -> None:
     spelled = "saxpy(device const float* x, device const float* y, device float* out, constant float& a)"
     assert repr(saxpy) == f"<metalnb.Kernel {spelled} on {saxpy.engine.name}>"
     assert saxpy.__name__ == saxpy.__qualname__ == "saxpy"
@@ -470,7 +470,7 @@ def test_repr_of_a_kernel(saxpy: mnb.Kernel) -> None:
     assert "i : uint [[thread_position_in_grid]]" in shown
 
 
-def test_repr_of_a_program() -> None:
+def test_repr_of_a_program_lists_its_kernels() -> None:
     program = mnb.compile(SAXPY, math="precise", name="mine")
     assert (list(program), len(program), "both" in program) == (["saxpy", "both"], 2, True)
     assert {"saxpy", "both", "kernels", "source"} <= set(dir(program))
@@ -536,7 +536,7 @@ kernel void k(device float* out, constant S& s) { out[0] = add(n, s.a) + f; }"""
 # Engines --------------------------------------------------------------------------------------------------------------
 
 
-def test_the_engine_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_in_use_is_the_first_available(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_chosen", [])
     monkeypatch.delenv("METALNB_ENGINE", raising=False)
     status = mnb.engines()

@@ -64,7 +64,7 @@ def test_one_kernel_is_called_from_many_threads_at_once() -> None:
     run_together([lambda s=seed: use(s) for seed in range(6)])
 
 
-def test_dispatches_with_rows_of_simdgroups_from_many_threads() -> None:
+def test_dispatches_with_rows_of_simdgroups_from_many_threads_are_right() -> None:
     kernel = mnb.compile("""
 #include <metal_stdlib>
 using namespace metal;

@@ -30,7 +30,7 @@ def bits(x: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(x), np.uint32(0x7FC00000), x.view(np.uint32))
 
 
-def test_add2_on_bytes_in_place(rng: np.random.Generator) -> None:
+def test_bytes_are_updated_in_place_and_wrap(rng: np.random.Generator) -> None:
     add2 = mnb.compile(
         HEAD
         + """
@@ -44,7 +44,7 @@ def test_add2_on_bytes_in_place(rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(data, expected)
 
 
-def test_log_of_any_length(rng: np.random.Generator) -> None:
+def test_log_of_any_length_matches_numpy(rng: np.random.Generator) -> None:
     log = mnb.compile(HEAD + """
     kernel void log(const device float* in [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
         out[i] = metal::log(in[i]);
@@ -57,7 +57,7 @@ def test_log_of_any_length(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("n", [10, 10**7])
-def test_vector_multiply(n: int, rng: np.random.Generator) -> None:
+def test_products_of_vectors_are_rounded_correctly(n: int, rng: np.random.Generator) -> None:
     multiply = mnb.compile(HEAD + """
     kernel void multiply(const device float* a, const device float* b, device float* c, uint i [[thread_position_in_grid]]) {
         c[i] = a[i] * b[i];
@@ -71,7 +71,7 @@ def test_vector_multiply(n: int, rng: np.random.Generator) -> None:
     assert (np.abs(got[tiny]) < 2.0**-126).all()
 
 
-def test_arithmetic_unrolled_400_times(rng: np.random.Generator) -> None:
+def test_arithmetic_unrolled_400_times_matches_numpy(rng: np.random.Generator) -> None:
     steps = "\n".join("    x = x + y * 0.1f; y = y - x * 0.1f;" for _ in range(400))
     unrolled = mnb.compile(
         HEAD
@@ -91,7 +91,7 @@ kernel void unrolled(const device float* a, const device float* b, device float*
     np.testing.assert_allclose(unrolled(a, b), x + y, atol=2e-5)
 
 
-def test_julia_set(rng: np.random.Generator) -> None:
+def test_julia_set_takes_as_many_steps_as_on_the_host(rng: np.random.Generator) -> None:
     julia = mnb.compile(
         HEAD
         + """
@@ -140,7 +140,7 @@ def julia_counts(z: np.ndarray, c: complex, limit: int) -> tuple[np.ndarray, np.
     return fewest, most
 
 
-def test_sine_and_constant_over_1234567_floats(rng: np.random.Generator) -> None:
+def test_sine_of_1234567_floats_matches_numpy(rng: np.random.Generator) -> None:
     wave = mnb.compile(HEAD + """
     kernel void wave(const device float* in, device float* out, constant float& constant_, uint i [[thread_position_in_grid]]) {
         out[i] = sin(in[i]) + constant_;
@@ -183,7 +183,7 @@ kernel void least(const device int* x, device atomic_int& result, uint i [[threa
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_tree_reduction(n: int, rng: np.random.Generator) -> None:
+def test_tree_reduction_sums_each_threadgroup(n: int, rng: np.random.Generator) -> None:
     x = rng.uniform(-1, 1, n).astype(np.float32)
     groups = math.ceil(n / 256)
     partial = mnb.compile(TREE).tree(x, n=n, grid=groups * 256, threadgroup=256, shapes={"partial": groups})
@@ -193,7 +193,7 @@ def test_tree_reduction(n: int, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_simdgroup_reduction(n: int, rng: np.random.Generator) -> None:
+def test_simdgroup_reduction_sums_each_threadgroup(n: int, rng: np.random.Generator) -> None:
     """The last threadgroup, and the last SIMD-group in it, are cut off at the grid's end."""
     x = rng.uniform(-1, 1, n).astype(np.float32)
     partial = mnb.compile(TREE).simd(x, grid=n, threadgroup=256, shapes={"partial": math.ceil(n / 256)})
@@ -201,7 +201,7 @@ def test_simdgroup_reduction(n: int, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_simdgroup_minimum_through_an_atomic(n: int, rng: np.random.Generator) -> None:
+def test_simdgroup_minimum_through_an_atomic_is_the_minimum(n: int, rng: np.random.Generator) -> None:
     x = rng.integers(-(2**31), 2**31, n, np.int32)
     result = np.array(2**31 - 1, np.int32)
     mnb.compile(TREE).least(x, result)

@@ -96,7 +96,7 @@ kernel void sums(device uint* out, uint2 at [[thread_position_in_grid]], uint2 s
         )
 
 
-def test_barriers_in_cut_threadgroups() -> None:
+def test_barriers_work_in_threadgroups_cut_off_at_the_edge() -> None:
     kernel = mnb.compile("""
 #include <metal_stdlib>
 using namespace metal;
@@ -137,7 +137,7 @@ def test_the_grid_that_an_array_gives() -> None:
 
 
 @pytest.mark.parametrize("grid", [(2**20 + 3,), (1025, 1023)])
-def test_large_grids(grid: tuple[int, ...]) -> None:
+def test_every_thread_of_a_large_grid_runs_once(grid: tuple[int, ...]) -> None:
     assert (mnb.compile(SOURCE)[f"count{len(grid)}"](grid=grid) == 1).all()
 
 

@@ -50,17 +50,17 @@ KERNELS = {
 
 def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
     rows = kernel.inputs(rng)
-    want = kernel.outputs(rows)
-    got = np.zeros_like(want)
+    expected = kernel.outputs(rows)
+    got = np.zeros_like(expected)
     mnb.compile(text, engine="cpu").k(rows, got, grid=len(rows))
-    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(got, expected)
 
 
 # The others take up to a minute each; the tests of their text, below, cover their handling.
 @pytest.mark.long(unless=lambda name, meets: name == "a transform" or (name == "SHA-256" and not meets))
 @pytest.mark.parametrize("meets", [False, True], ids=["loops", "fibers"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_kernel_against_pythons_integers(name: str, meets: bool, rng: np.random.Generator) -> None:
+def test_long_kernels_match_pythons_integers(name: str, meets: bool, rng: np.random.Generator) -> None:
     kernel = KERNELS[name]
     run(kernel, kernel.text.replace("  x += i", MEETS) if meets else kernel.text, rng)
 

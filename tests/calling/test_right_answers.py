@@ -31,7 +31,7 @@ CUTS = [f"c % {n}" for n in (4, 8, 16, 32, 64)] + [f"c & {n}" for n in (3, 7, 15
 @pytest.mark.long(every=3)
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("cut", CUTS)
-def test_inner_loops_of_a_power_of_two(cut: str, group: int, math: mnb.program.Math) -> None:
+def test_inner_loops_of_a_power_of_two_run_as_often_as_written(cut: str, group: int, math: mnb.program.Math) -> None:
     y = np.zeros(THREADS, np.uint32)
     loops = f"for (uint c = 0; c < i; c++) for (uint q = 0; q < ({cut}); q++)"
     run(f"uint s = 0; {loops} s += 1; y[i] = s;", y, math, group)
@@ -42,7 +42,9 @@ def test_inner_loops_of_a_power_of_two(cut: str, group: int, math: mnb.program.M
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("outer", ["i", "100"])
 @pytest.mark.parametrize("kind", ["float", "uint"])
-def test_nested_loop_bounds(kind: str, outer: str, group: int, math: mnb.program.Math) -> None:
+def test_an_inner_loops_bound_may_depend_on_the_outer_counter(
+    kind: str, outer: str, group: int, math: mnb.program.Math
+) -> None:
     y = np.zeros(THREADS, np.float32 if kind == "float" else np.uint32)
     loops = f"for (uint c = 0; c < {outer}; c++) for (uint q = 0; q < c % 4; q++)"
     run(f"{kind} s = 0; {loops} s += 1; y[i] = s;", y, math, group)
@@ -70,7 +72,7 @@ COMPLEMENTS = {
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("text", COMPLEMENTS)
-def test_a_value_and_its_complement(
+def test_a_value_and_its_complement_combine_as_in_numpy(
     text: str, kind: type, group: int, math: mnb.program.Math, rng: np.random.Generator
 ) -> None:
     limits, name = np.iinfo(kind), {"i": "int", "u": "uint"}[np.dtype(kind).kind]
@@ -86,7 +88,7 @@ def test_a_value_and_its_complement(
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("other", ["min", "max"])
-def test_bounds_that_all_threads_have(
+def test_uniform_bounds_of_a_range_are_exact(
     other: str, kind: type, group: int, math: mnb.program.Math, rng: np.random.Generator
 ) -> None:
     limits, name = np.iinfo(kind), {"i": "int", "I": "uint", "l": "long", "L": "ulong"}[np.dtype(kind).char]
@@ -96,8 +98,8 @@ def test_bounds_that_all_threads_have(
     run(f"y[i] = {text};", y, math, group, x, params=f", device const {name}* x")
     last = THREADS // group * group  # from here on a threadgroup has fewer threads
     at = x[np.where(np.arange(THREADS) < last, group, THREADS - last) & 63]
-    want = np.minimum(x[1], np.maximum(at, ~x[1])) if other == "max" else np.maximum(x[1], np.minimum(at, ~x[1]))
-    np.testing.assert_array_equal(y, want)
+    expected = np.minimum(x[1], np.maximum(at, ~x[1])) if other == "max" else np.maximum(x[1], np.minimum(at, ~x[1]))
+    np.testing.assert_array_equal(y, expected)
 
 
 # Sums of 64-bit counters: their closed form has 65 bits. -----------------------------------------------------
@@ -105,7 +107,7 @@ def test_bounds_that_all_threads_have(
 
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("kind", [np.uint64, np.int64, np.uint32])
-def test_a_sum_of_counters(kind: type, group: int, math: mnb.program.Math) -> None:
+def test_a_sum_of_counters_has_its_closed_form(kind: type, group: int, math: mnb.program.Math) -> None:
     name = {"L": "ulong", "l": "long", "I": "uint"}[np.dtype(kind).char]
     y = np.zeros(THREADS, kind)
     text = f"{name} s = 0; for ({name} q = 0; q < n + i; q++) s += q; y[i] = s;"
@@ -119,7 +121,9 @@ def test_a_sum_of_counters(kind: type, group: int, math: mnb.program.Math) -> No
 
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize(("kind", "start", "want"), [(np.float16, "0.0h", 2048), (np.float32, "16777190.0f", 2**24)])
-def test_adding_ones_stops(kind: type, start: str, want: float, group: int, math: mnb.program.Math) -> None:
+def test_adding_ones_stops_where_the_type_has_no_next_integer(
+    kind: type, start: str, want: float, group: int, math: mnb.program.Math
+) -> None:
     name = "half" if kind is np.float16 else "float"
     y = np.zeros(THREADS, kind)
     run(f"{name} s = {start}; for (int k = 0; k < 3000; ++k) s += {name}(1); y[i] = s;", y, math, group)
@@ -130,7 +134,7 @@ def test_adding_ones_stops(kind: type, start: str, want: float, group: int, math
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_guarded_division_in_nested_loops(group: int, math: mnb.program.Math) -> None:
+def test_a_guarded_division_in_nested_loops_never_divides_by_zero(group: int, math: mnb.program.Math) -> None:
     y = np.zeros(THREADS, np.uint32)
     body = """
     uint v = 1, w = 1;
@@ -151,7 +155,9 @@ def test_a_guarded_division_in_nested_loops(group: int, math: mnb.program.Math) 
 
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize(("kind", "x"), [(np.int64, -2734970573724549926), (np.int64, 77), (np.uint64, 2**64 - 1)])
-def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math: mnb.program.Math) -> None:
+def test_a_branch_on_a_product_of_constants_is_taken_right(
+    kind: type, x: int, group: int, math: mnb.program.Math
+) -> None:
     name, suffix = ("long", "l") if kind is np.int64 else ("ulong", "ul")
     text = f"""
     {name} v = 127;
@@ -167,7 +173,7 @@ def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_high_product_in_a_dead_branch(group: int, math: mnb.program.Math) -> None:
+def test_high_product_in_a_dead_branch_changes_nothing(group: int, math: mnb.program.Math) -> None:
     """The device's mul_hi of long, in a branch that its compiler proves dead, disabled the entire kernel."""
     body = """
     uint width = min(32u, size - lid / 32 * 32);
@@ -198,8 +204,8 @@ def test_a_loop_that_ends_on_one_of_two_conditions(group: int, math: mnb.program
     run(body, y, math, group, follow, x, params=", device const uint* a, device const float* x")
     last = THREADS // group * group
     sizes = np.where(np.arange(THREADS) < last, group, THREADS - last)
-    want = [_followed(follow, x[i & 63], int(sizes[i])) for i in range(THREADS)]
-    np.testing.assert_array_equal(y, want)
+    expected = [_followed(follow, x[i & 63], int(sizes[i])) for i in range(THREADS)]
+    np.testing.assert_array_equal(y, expected)
 
 
 def _followed(follow: np.ndarray, x: float, size: int) -> int:
@@ -238,7 +244,9 @@ COUNTERS = {
 @pytest.mark.parametrize("group", [1, 8, 32, 64, 256])
 @pytest.mark.parametrize("meets", ["before", "after"])
 @pytest.mark.parametrize("way", COUNTERS)
-def test_a_tree_reduction(way: str, meets: str, group: int, math: mnb.program.Math, rng: np.random.Generator) -> None:
+def test_tree_reductions_of_every_counter_give_the_sum(
+    way: str, meets: str, group: int, math: mnb.program.Math, rng: np.random.Generator
+) -> None:
     start, test, step, mine = COUNTERS[way]
     meet = "threadgroup_barrier(mem_flags::mem_threadgroup);"
     source = f"""
@@ -276,7 +284,7 @@ kernel void count(device uint* out, uint i [[thread_position_in_grid]], uint lid
 
 
 @pytest.mark.parametrize("group", [1, 8, 31, 32, 50, 100])
-def test_an_atomic_operation_at_a_constant_place(group: int, math: mnb.program.Math) -> None:
+def test_an_atomic_operation_at_a_constant_address_counts_every_lane(group: int, math: mnb.program.Math) -> None:
     out = np.zeros(2 * group, np.uint32)
     mnb.compile(COUNTED, math=math, engine="cpu").count(out, grid=2 * group, threadgroup=group)
     np.testing.assert_array_equal(out, np.full(2 * group, 8 + 2 * group))
@@ -296,7 +304,7 @@ kernel void k(device const int* x, device int* out, uint i [[thread_position_in_
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_choice_between_a_reference_and_a_variable(group: int, math: mnb.program.Math) -> None:
+def test_a_choice_between_a_reference_and_a_variable_is_right(group: int, math: mnb.program.Math) -> None:
     x = np.arange(-20, 20, dtype=np.int32)
     out = mnb.compile(CHOSEN, math=math, engine="cpu").k(x, threadgroup=group)
     np.testing.assert_array_equal(out, np.where(x >= 1, 1, x))
@@ -335,7 +343,9 @@ def test_a_bitonic_sort_with_an_early_return(math: mnb.program.Math, rng: np.ran
 
 
 @pytest.mark.parametrize("group", [32, 64, 256, 1024])
-def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng: np.random.Generator) -> None:
+def test_a_reduction_with_constant_steps_gives_the_sum(
+    group: int, math: mnb.program.Math, rng: np.random.Generator
+) -> None:
     """The last step, which clang puts into a separate block, counts too."""
     source = f"""kernel void k(device const float* x, device float* y, constant uint& n,
                      uint t [[thread_position_in_threadgroup]]) {{
@@ -359,7 +369,7 @@ def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_position_beside_a_dead_branch(group: int, math: mnb.program.Math) -> None:
+def test_a_position_used_near_a_dead_branch_is_right(group: int, math: mnb.program.Math) -> None:
     """When a threadgroup's SIMD-groups reach it one after another, all but the first used to get the first one's."""
     source = """kernel void k(device uint* y, device atomic_uint* seen, uint i [[thread_position_in_grid]],
                      uint t [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {
@@ -381,7 +391,7 @@ def test_a_position_beside_a_dead_branch(group: int, math: mnb.program.Math) -> 
 
 
 @pytest.mark.parametrize("kind", ["float", "half", "float2"])
-def test_a_float_of_minus_one_or_zero(kind: str, math: mnb.program.Math) -> None:
+def test_a_bool_converted_to_minus_one_or_zero_is_right(kind: str, math: mnb.program.Math) -> None:
     """Clang's backend wrote 1."""
     source = f"""kernel void k(device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {{
         {kind} v = {kind}(i < n ? -1 : 0);

@@ -41,7 +41,7 @@ def run(row: Row, engine: str, device: MetalDevice) -> list[str]:
 
 @pytest.mark.long(every=6)  # Tinygrad's sources; the library's tests cover the operations, too
 @pytest.mark.parametrize("row", OPS, ids=[row.name for row in OPS])
-def test_an_op(row: Row, device: MetalDevice) -> None:
+def test_tinygrads_op_runs_right_and_has_the_expected_source(row: Row, device: MetalDevice) -> None:
     texts = run(row, "cpu", device)
     assert texts
     assert all(any(part in text for text in texts) for part in row.shows)

@@ -3,18 +3,15 @@
 import base64
 import json
 import re
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from checking.traced_build import TRACED
 
 import metalnb as mnb
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the traced build runs under Linux"),
-    pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
-]
+pytestmark = TRACED
 
 COPY = """
 kernel void copy(device const float* x, device float* y, uint2 i [[thread_position_in_grid]],
@@ -37,24 +34,24 @@ def numbers(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
 
 def test_a_small_array_is_drawn_as_a_whole_with_what_it_held_before() -> None:
     x = numbers((40, 48))
-    seen = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(8, 4))
-    found = images(seen)
+    stepper = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(8, 4))
+    found = images(stepper)
     assert {name: (i.shape, i.first, i.steps, i.per) for name, i in found.items()} == dict.fromkeys(
         "xy", ((40, 48), (0, 0), (1, 1), 1)
     )
     np.testing.assert_array_equal(found["x"].values[..., 0], x)
     assert not found["y"].values.any(), "the run is made on copies"
-    page = paged(seen)["x"]["image"]
+    page = paged(stepper)["x"]["image"]
     sent = np.frombuffer(base64.b64decode(page["values"]), "<f4").reshape(page["size"])
     np.testing.assert_array_equal(sent[..., 0], x)
-    writes = np.array(paged(seen)["y"]["writes"]).reshape(-1, 4)
+    writes = np.array(paged(stepper)["y"]["writes"]).reshape(-1, 4)
     assert sorted(writes[:, 2]) == [r * 48 + c for r in range(4) for c in range(8)]
 
 
 def test_of_a_large_array_the_part_around_the_threadgroup_is_drawn() -> None:
     x = numbers((300, 1000))
-    seen = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(16, 16), thread=(990, 150))
-    image = images(seen)["x"]
+    stepper = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(16, 16), thread=(990, 150))
+    image = images(stepper)["x"]
     assert (image.values.shape, image.steps) == ((32, 32, 1), (1, 1))
     row, column = image.first
     assert row <= 144 - 2
@@ -71,11 +68,11 @@ def test_wide_pictures_are_thinned() -> None:
         y[i] = sum;
     }""").sums
     x = numbers((4, 1000))
-    seen = mnb.trace(rows, x, np.zeros(4, np.float32), 1000, threadgroup=4)
-    image = images(seen)["x"]
+    stepper = mnb.trace(rows, x, np.zeros(4, np.float32), 1000, threadgroup=4)
+    image = images(stepper)["x"]
     assert (image.first, image.steps, image.values.shape) == ((0, 0), (1, 8), (4, 125, 1))
     np.testing.assert_array_equal(image.values[..., 0], x[:, ::8])
-    assert "y" not in images(seen), "one dimension is no image"
+    assert "y" not in images(stepper), "one dimension is no image"
 
 
 @pytest.mark.parametrize(("kind", "shape", "dtype", "per"), [
@@ -85,8 +82,8 @@ def test_wide_pictures_are_thinned() -> None:
 def test_colors_are_one_pixel(kind: str, shape: tuple[int, ...], dtype: Any, per: int) -> None:
     text = f"kernel void k(device {kind}* x, uint i [[thread_position_in_grid]]) {{ x[i] = x[i + 5]; }}"
     x = numbers(shape, dtype)
-    seen = mnb.trace(mnb.compile(text).k, x, grid=8, threadgroup=8)
-    image = images(seen)["x"]
+    stepper = mnb.trace(mnb.compile(text).k, x, grid=8, threadgroup=8)
+    image = images(stepper)["x"]
     rows, parts = (shape[0] * shape[1], 1) if kind == "int" else (20, shape[2])
     assert (image.shape, image.per, image.values.shape) == ((rows, 30), per, (rows, 30, parts))
     np.testing.assert_array_equal(image.values, x.reshape(rows, 30, parts))
@@ -106,8 +103,8 @@ def test_the_part_of_a_large_image_in_colors_is_the_one_that_is_touched(kind: st
 
 def test_a_few_numbers_are_shown_as_numbers_in_the_rows_of_their_array() -> None:
     x = numbers((4, 6))
-    seen = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(6, 4))
-    page = paged(seen)
+    stepper = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(6, 4))
+    page = paged(stepper)
     assert [(page[n]["columns"], "image" in page[n]) for n in "xy"] == [(6, False)] * 2, "what is only read, too"
 
 

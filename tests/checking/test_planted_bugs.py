@@ -102,18 +102,18 @@ def test_arguments_that_overlap_overlap_in_the_copies(name: str) -> None:
     reverse = mnb.compile(f"""{HEAD}kernel void f(device const float* x, device float* o,
         uint i [[thread_position_in_grid]]) {{ o[i] = x[127 - i]; }}""").f
     a = np.arange(256, dtype=np.float32)
-    found = mnb.validate(reverse, a[:128], a[start : start + 128], threadgroup=64)
-    assert found.missed == 0
+    report = mnb.validate(reverse, a[:128], a[start : start + 128], threadgroup=64)
+    assert report.missed == 0
     assert a.tolist() == list(range(256))
     if start == 128:
-        assert (found.ok, [b.others for b in found.buffers]) == (True, [(), ()])
-        assert {(e.buffer, e.index) for e in found.events} == {(b, i) for b in "xo" for i in range(128)}
+        assert (report.ok, [b.others for b in report.buffers]) == (True, [(), ()])
+        assert {(e.buffer, e.index) for e in report.events} == {(b, i) for b in "xo" for i in range(128)}
         return
-    assert [b.others for b in found.buffers] == [("o",), ("x",)]
-    assert "in the memory of x" in repr(found)
-    races = [f for f in found.findings if f.kind == "race"]
+    assert [b.others for b in report.buffers] == [("o",), ("x",)]
+    assert "in the memory of x" in repr(report)
+    races = [f for f in report.findings if f.kind == "race"]
     assert races
-    assert repr(found).count(" too; pass a copy of one") == len(races)
+    assert repr(report).count(" too; pass a copy of one") == len(races)
     for race in races:  # of an element that one thread writes and the other reads
         assert race.other
         assert race.index is not None
@@ -125,8 +125,8 @@ def test_overlap_counts_elements_of_each_type() -> None:
     words = mnb.compile(f"""{HEAD}kernel void f(device const uchar* b, device float4* v,
         uint i [[thread_position_in_grid]]) {{ float s = b[i + 496]; v[i + 1] = float4(s); }}""").f
     memory = np.zeros(512, np.uint8)
-    found = mnb.validate(words, memory, memory[256:].view(np.float32).reshape(16, 4), grid=17)
-    beyond = [(f.name, f.thread, f.index, f.size) for f in found.findings if f.kind == "beyond"]
+    report = mnb.validate(words, memory, memory[256:].view(np.float32).reshape(16, 4), grid=17)
+    beyond = [(f.name, f.thread, f.index, f.size) for f in report.findings if f.kind == "beyond"]
     assert beyond == [("v", 15, 16, 16), ("b", 16, 512, 512)]
 
 
@@ -141,8 +141,8 @@ def test_outputs_in_the_memory_of_an_input_are_compared() -> None:
 def test_validation_runs_on_copies() -> None:
     kernel = mnb.compile(f"{HEAD}kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }}").f
     x = np.zeros(1 << 12, np.float32)
-    found = mnb.validate(kernel, x, threadgroup=64)
-    assert (found.ok, found.left_out) == (True, 0)
+    report = mnb.validate(kernel, x, threadgroup=64)
+    assert (report.ok, report.left_out) == (True, 0)
     assert not x.any()
     with pytest.raises(mnb.ArgumentError, match="validate: takes a kernel"):
         mnb.validate(3)
@@ -169,8 +169,8 @@ def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Validation]:
     for n in puzzle.sizes:
         inputs = puzzle.given(np.random.default_rng(1), n)
         out = np.zeros(np.shape(puzzle.spec(**inputs)), puzzle.dtype)
-        given = {p.name: {**inputs, puzzle.out: out}[p.name] for p in kernel.signature.buffers}
-        found.append(mnb.validate(kernel, **given, **puzzle.launch(n)))
+        arguments = {p.name: {**inputs, puzzle.out: out}[p.name] for p in kernel.signature.buffers}
+        found.append(mnb.validate(kernel, **arguments, **puzzle.launch(n)))
     return found
 
 

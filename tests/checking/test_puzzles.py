@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +13,7 @@ import metalnb as mnb
 from metalnb import puzzles
 
 NAMES = list(puzzles.PUZZLES)
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
@@ -226,10 +231,22 @@ def solved(name: str, old: str = "", new: str = "") -> mnb.Kernel:
     return mnb.compile(text.replace(old, new) if old else text)[name]
 
 
-def test_there_are_at_least_thirty_four() -> None:
-    assert len(NAMES) >= 34
-    assert all(len(wrong) >= 3 for wrong in WRONG.values())
+def test_every_puzzle_has_three_mistakes_or_more() -> None:
     assert WRONG.keys() == set(NAMES)
+    assert [name for name, wrong in WRONG.items() if len(wrong) < 3] == []
+
+
+def test_every_puzzle_is_in_a_notebook_once() -> None:
+    asked: list[str] = []
+    numbers: list[int] = []
+    for path in (NOTEBOOKS / "08_puzzles.ipynb", NOTEBOOKS / "18_more_puzzles.ipynb"):
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            numbers += map(int, re.findall(r"^### (\d+) · ", source, re.MULTILINE))
+            asked += re.findall(r"^puzzles\.check\((\w+)\)$", source, re.MULTILINE)
+    assert sorted(numbers) == [*range(1, len(NAMES) + 1)]
+    assert sorted(set(asked) & set(NAMES)) == sorted(NAMES)
+    assert len(asked) == len(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -253,7 +270,7 @@ def test_starter_compiles_but_fails(name: str) -> None:
 
 @pytest.mark.long(every=3)  # Each puzzle has several, so most puzzles are still covered
 @pytest.mark.parametrize(("name", "old", "new", "told"), CASES)
-def test_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
+def test_mistake_is_named_and_drawn(name: str, old: str, new: str, told: str) -> None:
     kernel = solved(name, old, new)
     verdict = puzzles.check(kernel, seed=7)
     assert not verdict
@@ -306,7 +323,7 @@ def test_correct_but_expensive_solution_is_rejected(name: str, text: str, told: 
     ("polynomial", "simd_broadcast(mine, k)", "simd_shuffle(mine, k)"),
     ("free_of_conflicts", "tile[32][33]", "tile[32][37]"),
 ])  # fmt: skip
-def test_alternative_solutions_pass(name: str, old: str, new: str) -> None:
+def test_other_solutions_than_ours_pass(name: str, old: str, new: str) -> None:
     verdict = puzzles.check(solved(name, old, new))
     assert verdict, verdict
 

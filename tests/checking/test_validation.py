@@ -92,24 +92,24 @@ def program() -> mnb.Program:
 
 def test_a_right_kernel_passes(program: mnb.Program, rng: np.random.Generator) -> None:
     x = rng.random((5, 7), np.float32)
-    seen = mnb.validate(program.flat, x)
-    assert (seen.ok, seen.findings, seen.beyond, seen.unwritten) == (True, (), [], {})
-    assert sorted((e.thread, e.buffer, e.written, e.index) for e in seen.events) == sorted(
+    report = mnb.validate(program.flat, x)
+    assert (report.ok, report.findings, report.beyond, report.unwritten) == (True, (), [], {})
+    assert sorted((e.thread, e.buffer, e.written, e.index) for e in report.events) == sorted(
         itertools.chain.from_iterable(((i, "x", False, i), (i, "out", True, i)) for i in range(35))
     )
-    assert repr(seen).startswith("flat: no fault, 7 × 5 threads, 70 accesses\n")
+    assert repr(report).startswith("flat: no fault, 7 × 5 threads, 70 accesses\n")
 
 
 @pytest.mark.parametrize("n", [1, 31, 33, 257])
 def test_read_past_the_end_is_reported(program: mnb.Program, n: int) -> None:
-    seen = mnb.validate(program.steps, np.zeros(n, np.float32))
-    (event,) = seen.beyond
+    report = mnb.validate(program.steps, np.zeros(n, np.float32))
+    (event,) = report.beyond
     assert (event.thread, event.buffer, event.written, event.index) == (n - 1, "x", False, n)
-    assert event in seen.events
-    (found,) = seen.findings
+    assert event in report.events
+    (found,) = report.findings
     assert (found.kind, found.line, found.thread, found.name, found.index) == ("beyond", 6, n - 1, "x", n)
     has = "1 element" if n == 1 else f"{n} elements"
-    assert f"line 6: thread {n - 1} reads x[{n}], beyond the end: x has {has}." in repr(seen)
+    assert f"line 6: thread {n - 1} reads x[{n}], beyond the end: x has {has}." in repr(report)
 
 
 def test_arrays_too_short_for_the_grid_are_tried(program: mnb.Program) -> None:
@@ -127,18 +127,18 @@ def test_arrays_too_short_for_the_grid_are_tried(program: mnb.Program) -> None:
 
 
 def test_write_before_the_start_is_reported_and_suppressed(program: mnb.Program) -> None:
-    seen = mnb.validate(program.shifted, np.zeros(9, np.float32), by=-2)
-    assert [(e.thread, e.index, e.written) for e in seen.beyond] == [(0, -2, True), (1, -1, True)]
-    assert seen.unwritten == {"out": [7, 8]}
-    assert "thread 0 writes out[-2], before the start (2 times in all)." in repr(seen)
-    assert "out: 2 of 9 elements are never written, the first is [7]." in repr(seen)
+    report = mnb.validate(program.shifted, np.zeros(9, np.float32), by=-2)
+    assert [(e.thread, e.index, e.written) for e in report.beyond] == [(0, -2, True), (1, -1, True)]
+    assert report.unwritten == {"out": [7, 8]}
+    assert "thread 0 writes out[-2], before the start (2 times in all)." in repr(report)
+    assert "out: 2 of 9 elements are never written, the first is [7]." in repr(report)
 
 
 def test_an_index_that_wrapped_is_explained_and_elements_are_the_parameters(program: mnb.Program) -> None:
-    seen = mnb.validate(program.before, np.zeros((3, 4), np.float32))
-    assert [b.size for b in seen.buffers] == [3, 3]
+    report = mnb.validate(program.before, np.zeros((3, 4), np.float32))
+    assert [b.size for b in report.buffers] == [3, 3]
     told = "thread 0 reads x[4294967295] (which is -1 as a uint: it went below 0), beyond the end: x has 3 elements."
-    assert told in repr(seen)
+    assert told in repr(report)
 
 
 def test_threads_racing_for_an_element_are_named_with_threadgroups(program: mnb.Program) -> None:
@@ -154,10 +154,10 @@ def test_threads_racing_for_an_element_are_named_with_threadgroups(program: mnb.
 
 def test_concurrent_atomics_in_helpers_are_no_race(program: mnb.Program) -> None:
     for name in ("tally", "tally_by_sum", "tally_volatile", "tally_handed_on", "tally_in_full", "tally_moved"):
-        seen = mnb.validate(program[name], np.array([1, 1, 2], np.uint32), np.zeros(4, np.uint32), grid=3)
-        assert (seen.ok, seen.unwritten) == (True, {}), seen
-        assert sorted(e.index for e in seen.events if e.buffer == "bins") == [1, 1, 2]
-        assert "bins  4 elements, 3 atomic operations" in repr(seen)
+        report = mnb.validate(program[name], np.array([1, 1, 2], np.uint32), np.zeros(4, np.uint32), grid=3)
+        assert (report.ok, report.unwritten) == (True, {}), report
+        assert sorted(e.index for e in report.events if e.buffer == "bins") == [1, 1, 2]
+        assert "bins  4 elements, 3 atomic operations" in repr(report)
         far = mnb.validate(program[name], np.full(3, 0x40000000, np.uint32), np.zeros(4, np.uint32), grid=3)
         assert {(e.thread, e.buffer, e.written) for e in far.beyond} == {(i, "bins", True) for i in range(3)}
         assert not far.ok
@@ -181,8 +181,8 @@ kernel void second(device float* out, uint i [[thread_index_in_threadgroup]]) {
     beta[i] = i;
     out[i] = beta[63 - i];
 }""").second
-    seen = mnb.validate(second, np.zeros(64, np.float32), threadgroup=64)
-    assert {f.name for f in seen.findings} == {"beta"}
+    report = mnb.validate(second, np.zeros(64, np.float32), threadgroup=64)
+    assert {f.name for f in report.findings} == {"beta"}
 
 
 def test_arrays_in_a_devices_memory_are_refused(program: mnb.Program) -> None:
@@ -224,24 +224,33 @@ def test_log_size_changes_only_the_log(program: mnb.Program, n: int) -> None:
     assert (note.kind, note.index, note.count) == ("missing write", n - 1, 1)
 
 
+def test_of_very_many_faults_the_first_256_are_kept() -> None:
+    lines = "\n".join(f"if (i == 0) y[n + {k}] = 1;" for k in range(260))
+    head = "kernel void f(device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {\n"
+    report = mnb.validate(mnb.compile(f"{head}{lines}\ny[i] = i; }}").f, np.zeros(8, np.float32), 8, grid=8)
+    assert not report.ok
+    assert [(f.line, f.index) for f in report.findings] == [(2 + k, 8 + k) for k in range(256)]
+    assert "260 beyond" in repr(report), "the others are counted"
+
+
 def test_skipped_checks_are_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validated_run, "_MAX_ACCESSES", 1 << 16)
     n = 1 << 18
-    seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
-    assert 0 < seen.left_out < n // 64
-    assert [(f.thread, f.index) for f in seen.findings] == [(n - 1, n)]  # the sample includes the last threadgroup
-    assert f"{seen.left_out:,} of 4,096 threadgroups were not run to completion" in repr(seen)
-    assert max(e.thread for e in seen.events) == n - 1
+    report = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
+    assert 0 < report.left_out < n // 64
+    assert [(f.thread, f.index) for f in report.findings] == [(n - 1, n)]  # the sample includes the last threadgroup
+    assert f"{report.left_out:,} of 4,096 threadgroups were not run to completion" in repr(report)
+    assert max(e.thread for e in report.events) == n - 1
 
 
 def test_thread_is_identified_by_its_position_in_the_grid(program: mnb.Program) -> None:
-    seen = mnb.validate(program.flat, np.zeros((5, 7), np.float32), threadgroup=(4, 2))
-    assert {(e.thread, e.index) for e in seen.events} == {(i, i) for i in range(35)}
+    report = mnb.validate(program.flat, np.zeros((5, 7), np.float32), threadgroup=(4, 2))
+    assert {(e.thread, e.index) for e in report.events} == {(i, i) for i in range(35)}
 
 
 def test_an_empty_grid_does_nothing(program: mnb.Program) -> None:
-    seen = mnb.validate(program.flat, np.zeros((0, 3), np.float32))
-    assert (seen.events, seen.ok) == ([], True)
+    report = mnb.validate(program.flat, np.zeros((0, 3), np.float32))
+    assert (report.events, report.ok) == ([], True)
 
 
 def test_non_kernels_are_refused(program: mnb.Program) -> None:
@@ -252,8 +261,8 @@ def test_non_kernels_are_refused(program: mnb.Program) -> None:
 
 
 def test_the_card_says_what_the_text_says_and_marks_the_line(program: mnb.Program) -> None:
-    seen = mnb.validate(program.steps, np.zeros(4, np.float32))
-    html = seen._repr_mimebundle_()["text/html"]
+    report = mnb.validate(program.steps, np.zeros(4, np.float32))
+    html = report._repr_mimebundle_()["text/html"]
     for part in ("<b>steps</b>", "4 threads, 12 accesses", "thread 3 reads x[4], beyond the end", "metalnb-finding"):
         assert part in html
     assert '<mark>x[i + <span class="m">1</span>]</mark>' in html
@@ -265,24 +274,24 @@ def test_the_card_says_what_the_text_says_and_marks_the_line(program: mnb.Progra
 
 
 def test_correct_kernel_passes_at_other_sizes(program: mnb.Program, rng: np.random.Generator) -> None:
-    seen = program.copied.check(rng.random(512, np.float32), expected=lambda x: x, threadgroup=128)
-    assert (seen.ok, seen.compared, seen.tried) == (True, ("o",), ("511", "65", "1"))
-    assert "o is as expected, also with 511, 65, 1 threads." in repr(seen)
+    report = program.copied.check(rng.random(512, np.float32), expected=lambda x: x, threadgroup=128)
+    assert (report.ok, report.compared, report.tried) == (True, ("o",), ("511", "65", "1"))
+    assert "o is as expected, also with 511, 65, 1 threads." in repr(report)
 
 
 def test_difference_names_the_writing_thread(program: mnb.Program) -> None:
     x = np.arange(100, dtype=np.float32)
     right = np.where(x >= 40, x + 1, x)
-    seen = program.copied.check(x, expected=right)
-    (differs,) = seen.differences
-    assert not seen.ok
+    report = program.copied.check(x, expected=right)
+    (differs,) = report.differences
+    assert not report.ok
     assert (differs.name, differs.index, differs.got, differs.expected) == ("o", (40,), 40.0, 41.0)
     assert (differs.thread, differs.line) == (40, CELL[: CELL.index("void copied")].count("\n") + 1)
     assert differs.wrong.tolist() == (x >= 40).tolist()
     assert differs.ulp == np.max(1 / np.spacing(right[40:]))
-    assert "o[40] is 40, expected 41; thread 40 wrote it on line" in repr(seen)
-    assert "    " + "." * 40 + "x" * 24 in repr(seen)
-    assert seen._repr_html_().count('class="w2"') == 61
+    assert "o[40] is 40, expected 41; thread 40 wrote it on line" in repr(report)
+    assert "    " + "." * 40 + "x" * 24 in repr(report)
+    assert report._repr_html_().count('class="w2"') == 61
 
 
 def test_an_image_has_a_cell_for_each_pixel() -> None:
@@ -294,16 +303,16 @@ def test_an_image_has_a_cell_for_each_pixel() -> None:
     }""").dark
     right = np.full((3, 5, 4), 4, np.uint8)
     right[1, 2, 3] = 5
-    seen = dark.check(np.full((3, 5, 4), 8, np.uint8), expected=right, grid=(5, 3))
-    assert "    .....\n    ..x..\n    .....\n" in repr(seen)
+    report = dark.check(np.full((3, 5, 4), 8, np.uint8), expected=right, grid=(5, 3))
+    assert "    .....\n    ..x..\n    .....\n" in repr(report)
 
 
 def test_unwritten_elements_are_shown_distinctly(program: mnb.Program) -> None:
-    seen = mnb.validate(program.shifted, np.ones(8, np.float32), by=2, expected=lambda x: x)
-    (differs,) = seen.differences
+    report = mnb.validate(program.shifted, np.ones(8, np.float32), by=2, expected=lambda x: x)
+    (differs,) = report.differences
     assert (differs.thread, differs.unwritten.tolist()) == (-1, [True, True] + 6 * [False])
-    assert "no thread wrote it" in repr(seen)
-    assert "__......" in repr(seen)
+    assert "no thread wrote it" in repr(report)
+    assert "__......" in repr(report)
 
 
 def test_a_size_that_the_threadgroup_does_not_divide_is_tried(program: mnb.Program) -> None:
@@ -313,8 +322,8 @@ kernel void mirrored(device const float* x, device float* o, uint t [[thread_pos
     o[i] = x[i - t + n - 1 - t];
 }""").mirrored
     x = np.arange(256, dtype=np.float32)
-    seen = kernel.check(x, threadgroup=64, expected=lambda x: x)
-    assert seen.differences[0].case == ""
+    report = kernel.check(x, threadgroup=64, expected=lambda x: x)
+    assert report.differences[0].case == ""
     turned = mnb.validate(kernel, x, threadgroup=64, expected=lambda x: np.concatenate(
         [part[::-1] for part in np.split(x, range(64, x.size, 64))]
     ))  # fmt: skip
@@ -327,8 +336,8 @@ def test_a_reference_may_write_in_place_and_take_the_names_that_it_likes(program
         out[:-1] = x[1:] - x[:-1]
 
     x = np.array([1, 4, 9, 16], np.float32)
-    seen = program.steps.check(x, np.zeros(4, np.float32), expected=in_place)
-    assert [d.index for d in seen.differences] == [(3,)]
+    report = program.steps.check(x, np.zeros(4, np.float32), expected=in_place)
+    assert [d.index for d in report.differences] == [(3,)]
     assert program.copied.check(x, expected=np.positive).ok
     assert program.copied.check(x, expected={"o": x}).ok
     with pytest.raises(mnb.ArgumentError, match="no output 'y'; there are o"):
@@ -337,7 +346,7 @@ def test_a_reference_may_write_in_place_and_take_the_names_that_it_likes(program
         program.copied.check(x, expected=x[:3])
 
 
-def test_the_examples_of_the_documentation() -> None:
+def test_examples_in_the_docstrings_run_as_shown() -> None:
     for documented in (run.validate, mnb.Kernel.check):
         found = doctest.DocTestFinder().find(documented, globs={})
         assert [doctest.DocTestRunner().run(test).failed for test in found] == [0]
@@ -354,14 +363,14 @@ kernel void slow(device const float* x, device float* o, uint i [[thread_positio
     mnb.validate(kernel, x, np.zeros(1, np.float32), seconds=0.01)  # compiled: the interrupt must not hit that
     with pytest.raises(KeyboardInterrupt):
         interrupted(lambda: mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, seconds=1e6))
-    seen = mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, threadgroup=1, seconds=1.0)
-    assert seen.left_out >= (1 << 16) - 64
-    assert not [f for f in seen.findings if f.kind != "endless"]
+    report = mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, threadgroup=1, seconds=1.0)
+    assert report.left_out >= (1 << 16) - 64
+    assert not [f for f in report.findings if f.kind != "endless"]
 
 
 def test_a_result_keeps_none_of_the_memory_that_was_watched(program: mnb.Program) -> None:
-    seen = mnb.validate(program.copied, np.ones(100, np.float32))
-    arrays = [c.cell_contents for c in seen.make_log.__closure__ or () if isinstance(c.cell_contents, np.ndarray)]
+    report = mnb.validate(program.copied, np.ones(100, np.float32))
+    arrays = [c.cell_contents for c in report.make_log.__closure__ or () if isinstance(c.cell_contents, np.ndarray)]
     assert [a.nbytes for a in arrays] == [16 * 200]
     assert all(a.base is None for a in arrays)
 

@@ -1,18 +1,15 @@
 """`mnb.trace(until=)`: from a wrong element to the thread and the statement that wrote it."""
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
+from checking.traced_build import TRACED
 
 import metalnb as mnb
 from metalnb.errors import ArgumentError
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the traced build runs under Linux"),
-    pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
-]
+pytestmark = TRACED
 
 # It clamps one column too early: the last two columns are wrong.
 BLUR = """#include <metal_stdlib>
@@ -72,23 +69,23 @@ def test_trace_opens_at_the_write_of_the_first_wrong_element(
         "report": report, "difference": report.differences[0], "element": "out[0, 38]",
         "element as the kernel counts": "out[38]",
     }[how]  # fmt: skip
-    seen = mnb.trace(blur, image, np.zeros_like(image), until=until, **call)
-    thread, line, value = opens_at(seen)
-    assert (seen.group, seen.size) == ((2, 0, 0), (8, 4, 1)), "the last threadgroup of a row is narrower"
+    stepper = mnb.trace(blur, image, np.zeros_like(image), until=until, **call)
+    thread, line, value = opens_at(stepper)
+    assert (stepper.group, stepper.size) == ((2, 0, 0), (8, 4, 1)), "the last threadgroup of a row is narrower"
     assert (thread, line) == ((38, 0), LINE), "the last of its two writes"
     assert value == report.differences[0].got
     label = "out[38]" if "counts" in how else "out[0, 38]"
     expected = f"; expected {report.differences[0].expected:.6f}" if how in {"report", "difference"} else ""
-    assert seen.aim.text == f"Thread 38, 0 writes {value:.6f} to {label} on line {LINE}{expected}."
-    for shown in (str(seen), seen._repr_html_()):
-        assert seen.aim.text in shown
-    assert "◀ here" in str(seen)
+    assert stepper.aim.text == f"Thread 38, 0 writes {value:.6f} to {label} on line {LINE}{expected}."
+    for shown in (str(stepper), stepper._repr_html_()):
+        assert stepper.aim.text in shown
+    assert "◀ here" in str(stepper)
 
 
 def test_an_output_that_the_call_makes_has_elements_too(blur: Any, image: Any) -> None:
-    seen = mnb.trace(blur, image, until="out[7, 39]", threadgroup=(16, 4))
-    assert opens_at(seen)[:2] == ((39, 7), LINE)
-    assert seen.group == (2, 1, 0)
+    stepper = mnb.trace(blur, image, until="out[7, 39]", threadgroup=(16, 4))
+    assert opens_at(stepper)[:2] == ((39, 7), LINE)
+    assert stepper.group == (2, 1, 0)
 
 
 def test_until_finds_the_element_of_vectors_and_halves() -> None:
@@ -98,11 +95,11 @@ def test_until_finds_the_element_of_vectors_and_halves() -> None:
         out[9 - i].zw = float2(i);
         small[i] = half(i);
     }""").tint
-    given = np.zeros((2, 5, 4), np.float32), np.zeros(10, np.float16)
-    seen = mnb.trace(kernel, *given, until="out[1, 1, 2]", grid=10, threadgroup=4)
-    assert (seen.aim.element, seen.group[0] * 4 + seen.thread) == (6, 3)
-    seen = mnb.trace(kernel, *given, until="small[9]", grid=10, threadgroup=4)
-    assert opens_at(seen) == ((9, 0), 5, 9)
+    arguments = np.zeros((2, 5, 4), np.float32), np.zeros(10, np.float16)
+    stepper = mnb.trace(kernel, *arguments, until="out[1, 1, 2]", grid=10, threadgroup=4)
+    assert (stepper.aim.element, stepper.group[0] * 4 + stepper.thread) == (6, 3)
+    stepper = mnb.trace(kernel, *arguments, until="small[9]", grid=10, threadgroup=4)
+    assert opens_at(stepper) == ((9, 0), 5, 9)
 
 
 def test_a_write_beyond_the_steps_that_are_printed_is_printed() -> None:
@@ -128,8 +125,8 @@ def test_write_that_depends_on_other_threadgroups_opens_at_its_line() -> None:
         if (n == 7)
             out[0] = i;
     }""").last
-    seen = mnb.trace(kernel, np.zeros(1, np.uint32), np.zeros(4, np.float32), until="out[0]", grid=8, threadgroup=4)
-    assert "did not write out[0] here, where no other threadgroup runs" in str(seen)
+    stepper = mnb.trace(kernel, np.zeros(1, np.uint32), np.zeros(4, np.float32), until="out[0]", grid=8, threadgroup=4)
+    assert "did not write out[0] here, where no other threadgroup runs" in str(stepper)
 
 
 @pytest.mark.parametrize(("until", "message"), [

@@ -61,15 +61,15 @@ def test_threads_of_a_loop_have_arrays_of_their_own() -> None:
             o[i] = own[x[i] & 7];
         }""")
     x = np.random.default_rng(3).integers(0, 100, 1000, np.int32)
-    want = []
+    expected = []
     for value in x.tolist():
         own = [value * k for k in range(8)]
         for k in range(8):
             own[(k * 3 + value) & 7] += k
-        want.append(own[value & 7])
+        expected.append(own[value & 7])
     out = np.zeros_like(x)
     program.f(x, out)
-    assert out.tolist() == want
+    assert out.tolist() == expected
 
 
 def test_a_loop_sees_its_own_threads_writes_in_order() -> None:
@@ -94,7 +94,7 @@ def test_memory_need_be_aligned_for_its_elements_only() -> None:
         assert np.array_equal(out.ravel(), np.arange(64) + 1)
 
 
-def test_position_in_a_grid_of_three_dimensions() -> None:
+def test_position_in_a_grid_of_three_dimensions_is_right() -> None:
     program = compiled("""
         kernel void f(device uint* o, uint3 p [[thread_position_in_grid]], uint3 n [[threads_per_grid]],
                       uint3 t [[thread_position_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],
@@ -152,7 +152,7 @@ DIVERGENT = {
 @pytest.mark.parametrize("name", DIVERGENT)
 @pytest.mark.parametrize("math", ["fast", "precise"])
 def test_only_active_lanes_take_part(name: str, math: str) -> None:
-    body, want = DIVERGENT[name]
+    body, expected = DIVERGENT[name]
     program = mnb.compile(f"""{HEAD}
         uint one() {{ return simd_sum(1u); }}
         uint one_if(bool x) {{ if (x) return one(); return 0; }}
@@ -164,7 +164,7 @@ def test_only_active_lanes_take_part(name: str, math: str) -> None:
         }}""", engine="cpu", math=math)  # fmt: skip
     out = np.zeros(32, np.uint32)
     program.f(out, grid=32, threadgroup=32)
-    assert out.tolist() == [want(lane) for lane in range(32)]
+    assert out.tolist() == [expected(lane) for lane in range(32)]
 
 
 def test_iteration_ends_are_marked_in_divergent_loops() -> None:
@@ -176,8 +176,8 @@ def test_iteration_ends_are_marked_in_divergent_loops() -> None:
         "do { f(1); } while (a);": "do { f(1); } while ($iteration_end(), (a));",
     }
     function = "float f(int i) { return i ? simd_sum(i) : 0; }"
-    for loop, wanted in marked.items():
-        assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {wanted} }}"
+    for loop, expected in marked.items():
+        assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {expected} }}"
     for loop in ("for (int i = 0; i < n; ++i) s += simd_sum(x);", "for (int i = 0; i < n; ++i) if (a) h(i);"):
         assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {loop} }}"
 
@@ -194,8 +194,8 @@ def test_barrier_waits_only_for_threads_that_have_not_returned() -> None:
         }""")
     out = np.zeros(200, np.uint32)
     program.f(out, grid=200, threadgroup=100)
-    want = np.where(np.arange(100) < 70, 99 - np.arange(100), 0)
-    assert np.array_equal(out, np.tile(want, 2))
+    expected = np.where(np.arange(100) < 70, 99 - np.arange(100), 0)
+    assert np.array_equal(out, np.tile(expected, 2))
 
 
 def test_threadgroup_variables_lie_apart_and_aligned() -> None:
@@ -216,7 +216,7 @@ def test_threadgroup_variables_lie_apart_and_aligned() -> None:
     assert all(a + n <= b for (a, n), (b, _) in itertools.pairwise(starts))
 
 
-def test_dispatches_with_fibers_of_many_python_threads() -> None:
+def test_dispatches_with_fibers_from_many_python_threads_are_right() -> None:
     program = compiled("""
         kernel void f(device const uint* x, device uint* o, uint i [[thread_position_in_grid]],
                       uint t [[thread_position_in_threadgroup]]) {
@@ -228,11 +228,11 @@ def test_dispatches_with_fibers_of_many_python_threads() -> None:
     x = np.arange(1 << 14, dtype=np.uint32)
     outs = [np.zeros_like(x) for _ in range(4)]
     run_together([functools.partial(program.f, x, o, threadgroup=256) for o in outs])
-    want = x.reshape(-1, 256)[:, ::-1].ravel() + 32
-    assert all(np.array_equal(o, want) for o in outs)
+    expected = x.reshape(-1, 256)[:, ::-1].ravel() + 32
+    assert all(np.array_equal(o, expected) for o in outs)
 
 
-def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
+def test_dispatches_of_all_lengths_from_many_python_threads_are_right() -> None:
     """Workers may be spinning, asleep or busy when the next dispatch starts; none is lost or run twice."""
     program = compiled("""
         kernel void f(device uint* o, constant uint& n, uint i [[thread_position_in_grid]]) {
@@ -248,10 +248,10 @@ def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
             size, length = dice.choice([256, 4096, 1 << 14, 1 << 16]), dice.choice([0, 3, 40])
             sums = np.zeros(size, np.uint32)
             program.f(sums, length, threadgroup=256)
-            want = np.arange(size, dtype=np.uint32)
+            expected = np.arange(size, dtype=np.uint32)
             for _ in range(length):
-                want = want * np.uint32(1664525) + np.uint32(1013904223)
-            if not np.array_equal(sums, want):
+                expected = expected * np.uint32(1664525) + np.uint32(1013904223)
+            if not np.array_equal(sums, expected):
                 wrong.append((seed, size, length))
             if dice.random() < 0.05:
                 time.sleep(0.0005)  # longer than workers spin
@@ -274,19 +274,8 @@ def test_a_thread_with_more_memory_than_a_fiber_has_is_refused() -> None:
 # ---- As an engine ----------------------------------------------------------------------------------------------------
 
 
-def test_cpu_is_the_default_where_no_other_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = engines._open
-
-    def only_cpu(name: str) -> engines.Engine:
-        if name != "cpu":
-            message = f"engine {name!r} is not here"
-            raise mnb.EngineUnavailable(message)
-        return opened(name)
-
-    monkeypatch.delenv("METALNB_ENGINE", raising=False)
-    monkeypatch.setattr(engines, "_chosen", [])
-    monkeypatch.setattr(engines, "_open", only_cpu)
-    monkeypatch.setattr(engines, "_default", engines._default.__wrapped__)
+@pytest.mark.usefixtures("only_cpu")
+def test_cpu_is_the_default_where_no_other_engine_runs() -> None:
     assert engines.current().name == "cpu"
 
 
@@ -331,7 +320,7 @@ def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
         assert (c, d) == (quotient, a - quotient * by), (a, b)
 
 
-def test_arrays_in_a_structs_pointers() -> None:
+def test_arrays_may_be_passed_as_pointers_in_structs() -> None:
     kernel = compiled("""struct Inner { device const float* x [[id(0)]]; };
     struct Outer { uint n; Inner inner; device float* y; };
     kernel void k(constant Outer& o, uint i [[thread_position_in_grid]]) { o.y[i] = o.inner.x[i] + o.n; }""").k
@@ -343,7 +332,7 @@ def test_arrays_in_a_structs_pointers() -> None:
 
 
 @pytest.mark.parametrize("function", ["exp", "exp2", "cospi"])
-def test_a_half_of_a_double(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_double_is_rounded_to_half(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a processor without AVX-512 FP16, where clang calls a function that must be linked in."""
     flags = toolchain.flags()
     if toolchain.target_triple().startswith("x86_64"):
@@ -354,5 +343,6 @@ def test_a_half_of_a_double(function: str, monkeypatch: pytest.MonkeyPatch) -> N
     compiled(f"""kernel void k(device const half* x, device half* y, uint i [[thread_position_in_grid]]) {{
         y[i] = half({function}(float(x[i])));
     }}""").k(x, y)
-    want = np.cos(np.pi * x.astype(np.float64)) if function == "cospi" else getattr(np, function)(x.astype(np.float64))
-    np.testing.assert_allclose(y, want, rtol=2**-10, atol=2**-10)
+    wide = x.astype(np.float64)
+    expected = np.cos(np.pi * wide) if function == "cospi" else getattr(np, function)(wide)
+    np.testing.assert_allclose(y, expected, rtol=2**-10, atol=2**-10)

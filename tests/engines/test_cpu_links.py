@@ -76,7 +76,7 @@ def made_in_lanes(triple: str, kernel: str) -> bytes:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have an instruction for it")
-def test_halves_of_doubles_are_rounded_once(tmp_path: Path) -> None:
+def test_halves_of_doubles_are_rounded_once(tmp_path: Path, rng: np.random.Generator) -> None:
     """Without AVX-512 FP16, clang calls a function that a system's libraries may lack."""
     try:
         engines.named("cpu")
@@ -92,20 +92,19 @@ def test_halves_of_doubles_are_rounded_once(tmp_path: Path) -> None:
     assert b"__truncdfhf2" in out.read_bytes()
     conversions = toolchain.compile_runtime("half_conversions", flags)
     library = toolchain.load_library(link(out.read_bytes(), conversions, triple=LINUX))
-    dice = np.random.default_rng()
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
     halves = halves[np.isfinite(halves)]
     ties = (halves[:-1] + halves[1:]) / 2
     near = (np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf), ties * (1 + 2.0**-30), ties * (1 - 2.0**-30))
     edges = [5e-324, -5e-324, 1e308, 3.5e38, 65519.999, np.inf, -np.inf, np.nan]
-    x = np.concatenate([halves, ties, *near, np.frombuffer(dice.bytes(8 << 16), np.float64), edges])
-    got, want = np.empty(len(x), np.float16), np.empty(len(x), np.float16)
+    x = np.concatenate([halves, ties, *near, np.frombuffer(rng.bytes(8 << 16), np.float64), edges])
+    got, expected = np.empty(len(x), np.float16), np.empty(len(x), np.float16)
     with np.errstate(all="ignore"):
-        want[:] = x
+        expected[:] = x
     library.each(x.ctypes, got.ctypes, ctypes.c_long(len(x)))
-    bits = [np.where(np.isnan(v), np.uint16(0x7E00), v.view(np.uint16)) for v in (got, want)]
+    bits = [np.where(np.isnan(v), np.uint16(0x7E00), v.view(np.uint16)) for v in (got, expected)]
     wrong = np.flatnonzero(bits[0] != bits[1])
-    assert not len(wrong), f"{x[wrong[0]]!r} became {got[wrong[0]]!r}, not {want[wrong[0]]!r}"
+    assert not len(wrong), f"{x[wrong[0]]!r} became {got[wrong[0]]!r}, not {expected[wrong[0]]!r}"
 
 
 def commands(file: bytes) -> set[int]:

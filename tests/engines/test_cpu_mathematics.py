@@ -195,7 +195,7 @@ def test_the_vectorizer_knows_the_processor(processor: str) -> None:
     assert vector_build.machine() == vector_build.machine(toolchain.flags())
 
 
-def test_inverse_roots_in_fast_math(processor: str) -> None:
+def test_inverse_roots_in_fast_math_are_within_their_bound(processor: str) -> None:
     """Within the allowed 2 units in the last place: 1.05 with an estimate, 1.5 with a root and a division."""
     allowed = 1.05 if processor == "native" and vector_build.machine().has_estimates else 1.5
     bits = np.random.default_rng(9).integers(0, 1 << 32, 1 << 20, dtype=np.uint32)

@@ -4,7 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,24 +20,7 @@ from metalnb.program.recipe import Recipe
 KERNEL = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }"
 
 
-@pytest.fixture(autouse=True)
-def _only_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let only cpu run here, with no engine chosen."""
-    opened = engines._open
-
-    def only_cpu(name: str) -> engines.Engine:
-        if name != "cpu":
-            message = f"engine {name!r} is not here"
-            raise mnb.EngineUnavailable(message)
-        return opened(name)
-
-    monkeypatch.delenv("METALNB_ENGINE", raising=False)
-    monkeypatch.setattr(engines, "_chosen", [])
-    monkeypatch.setattr(engines, "_open", only_cpu)
-    monkeypatch.setattr(engines, "_default", engines._default.__wrapped__)
-    engines._warn_renamed.cache_clear()
-    yield
-    engines._warn_renamed.cache_clear()
+pytestmark = pytest.mark.usefixtures("only_cpu")
 
 
 def first_line() -> str:

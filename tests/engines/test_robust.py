@@ -47,9 +47,9 @@ def test_each_fault_is_found_and_named(fault: str, engine: str) -> None:
 
 def found_and_named(fault: str, engine: str) -> None:
     planted = FAULTS[fault]
-    with pytest.raises(mnb.KernelFault) as found:
+    with pytest.raises(mnb.KernelFault) as caught:
         called(engine, planted.body, planted.k)
-    error = found.value
+    error = caught.value
     assert (error.kind, error.line) == (planted.kind, planted.line), error
     assert not planted.name or error.name == planted.name, error
     assert planted.index is None or error.index == planted.index, error
@@ -130,15 +130,15 @@ def test_vector_access_reports_its_first_missing_element(engine: str) -> None:
         const half4 near = reinterpret_cast<device const half4*>(o)[i];
         o[i] = m.thread_elements()[0] + m.thread_elements()[1] + near.x + near.y + near.z + near.w;
     }"""
-    made = mnb.compile(text, engine=engine)["f"]
+    kernel = mnb.compile(text, engine=engine)["f"]
     for x, o, told in ((70, 64, r"x\[70\]; x has 70 elements"), (71, 63, r"o\[63\]; o has 63 elements")):
         with pytest.raises(mnb.KernelFault, match=told):
-            made(np.ones(x, np.float16), np.ones(o, np.float32), grid=32)
+            kernel(np.ones(x, np.float16), np.ones(o, np.float32), grid=32)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("read", "told"), [("n", ""), ("x[i]", ""), ("x[i + 99]", r"reads x\[(100|132|164)\]; x has")])
-def test_a_choice_between_an_argument_and_the_threads_position(engine: str, read: str, told: str) -> None:
+def test_a_choice_between_an_argument_and_the_threads_position_is_checked(engine: str, read: str, told: str) -> None:
     """Clang may choose an address of either, and load once."""
     kernel = mnb.compile(f"""
 kernel void f(device uint* out, device const uint* x, constant uint& n, uint i [[thread_position_in_grid]],
@@ -186,9 +186,9 @@ kernel void f(device const float* x, device float* y, constant uint& n, uint i [
         assert ticket is not None
         assert is_checked(ticket) is beyond
         if beyond:
-            with pytest.raises(mnb.KernelFault) as found:
+            with pytest.raises(mnb.KernelFault) as caught:
                 ticket.wait()
-            assert (found.value.thread, found.value.index) == ((1000, 0, 0), 1000)
+            assert (caught.value.thread, caught.value.index) == ((1000, 0, 0), 1000)
         else:
             ticket.wait()
 
@@ -209,10 +209,10 @@ kernel void rows(device float* y, constant uint& at,
     kernel(whole[:count], 0, grid=grid, threadgroup=(8, 4))
     assert whole[:count].all()
     whole[:] = 0
-    with pytest.raises(mnb.KernelFault, match="writes y") as found:
+    with pytest.raises(mnb.KernelFault, match="writes y") as caught:
         kernel(whole[:count], 50, grid=grid, threadgroup=(8, 4))
-    assert found.value.thread == (grid[0] - 2, grid[1] - 2, 0)
-    assert found.value.index == (grid[1] - 2) * grid[0] + grid[0] - 2 + 50
+    assert caught.value.thread == (grid[0] - 2, grid[1] - 2, 0)
+    assert caught.value.index == (grid[1] - 2) * grid[0] + grid[0] - 2 + 50
     assert not whole[count:].any()
 
 
@@ -243,9 +243,9 @@ def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_arr
     assert called(x * 9, shapes={"o": 16}).endswith(f"p has 8 elements. {hint % ('p', 'p')}")
     out = spread(x, shapes={"o": 16})[0]
     assert out[::2].tolist() == [1] * 8
-    with pytest.raises(mnb.KernelFault) as given:
+    with pytest.raises(mnb.KernelFault) as caught:
         spread(x, np.zeros(8, np.float32), large, grid=8)
-    assert "shapes=" not in str(given.value)
+    assert "shapes=" not in str(caught.value)
 
 
 def test_environment_variable_selects_what_is_checked() -> None:

@@ -43,9 +43,9 @@ def right_again() -> None:
 @pytest.mark.parametrize("loop", LOOPS)
 def test_iteration_limit_ends_the_run_and_names_the_loop(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
-    with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.3 s in the loop at cell:") as found:
+    with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.3 s in the loop at cell:") as caught:
         kernel(*arguments(), grid=256, threadgroup=64, timeout=0.3)
-    assert (found.value.kind, found.value.line) == ("stopped", LINE)
+    assert (caught.value.kind, caught.value.line) == ("stopped", LINE)
     right_again()
 
 

@@ -129,16 +129,17 @@ FAULTS = {
 
 
 def arguments() -> tuple[dict[str, Any], dict[str, tuple[Any, Any]]]:
+    """Return the arrays, and for each its memory with the margins, and a copy of that to compare with."""
     kinds = {"a": (np.float32, 1), "b": (np.float32, 1), "c": (np.float32, 1), "n": (np.uint32, 1),
              "v": (np.float32, 4), "p": (np.float32, 3), "s": (np.int32, 4), "h": (np.uint16, 1)}  # fmt: skip
-    given, around = {}, {}
+    arrays, margins = {}, {}
     for name, (dtype, width) in kinds.items():
         whole = np.full((MARGIN + EXTENT + MARGIN, width), 85, dtype)
         middle = whole[MARGIN : MARGIN + EXTENT]
         middle[:] = 0
-        around[name] = (whole, whole.copy())
-        given[name] = middle if width > 1 else middle[:, 0]
-    return given, around
+        margins[name] = (whole, whole.copy())
+        arrays[name] = middle if width > 1 else middle[:, 0]
+    return arrays, margins
 
 
 RIGHT = {

@@ -46,21 +46,21 @@ class Affine:
 def affine(rng: random.Random, name: str) -> Affine:
     """Return a random kernel."""
     kind, written = rng.choice(_TYPES), rng.random() < 0.4
-    turns = rng.choice([1, 1, 1, 5])
-    names = rng.sample(["g", "l", "i", "j"] if turns > 1 else ["g", "l", "i"], rng.choice([1, 2, 2, 3]))
+    iterations = rng.choice([1, 1, 1, 5])
+    names = rng.sample(["g", "l", "i", "j"] if iterations > 1 else ["g", "l", "i"], rng.choice([1, 2, 2, 3]))
     factors = [rng.choice(_FACTORS) for _ in names]
-    i = np.arange(GROUPS * THREADS, dtype=np.int64)[:, None] + np.zeros(turns, np.int64)
-    values = {"i": i, "g": i // THREADS, "l": i % THREADS, "j": np.arange(turns) + 0 * i}
+    i = np.arange(GROUPS * THREADS, dtype=np.int64)[:, None] + np.zeros(iterations, np.int64)
+    values = {"i": i, "g": i // THREADS, "l": i % THREADS, "j": np.arange(iterations) + 0 * i}
     index = np.asarray(sum(values[value] * factor for value, factor in zip(names, factors, strict=True)))
     pointer = f"{'device' if written else 'device const'} {kind}*"
     known = -int(index.min())  # a literal, so that the compiler does all that it can with a constant
     lines, element = _element(rng, dict(zip(names, factors, strict=True)), pointer, known)
     element += {"Pair": ".second", "float4": ".w"}.get(kind, "")
-    lines.append(f"{element} = 1;" if written else f"o[i * {turns} + j] = {element};")
-    loop = f"for (int j = 0; j < {turns}; ++j)" if turns > 1 else "const int j = 0;"
+    lines.append(f"{element} = 1;" if written else f"o[i * {iterations} + j] = {element};")
+    loop = f"for (int j = 0; j < {iterations}; ++j)" if iterations > 1 else "const int j = 0;"
     inputs = ", ".join(f"uint {v} [[{a}]]" for v, a in _VALUES.items())
-    found = "" if written else "device float* o, "
-    head = f"kernel void {name}({pointer} d, constant int& c, {found}{inputs})"
+    output = "" if written else "device float* o, "
+    head = f"kernel void {name}({pointer} d, constant int& c, {output}{inputs})"
     return Affine(f"{head} {{ {loop} {{ {' '.join(lines)} }} }}\n", kind, written, index)
 
 
@@ -68,15 +68,15 @@ def _element(rng: random.Random, factors: Mapping[str, int], pointer: str, known
     """Return statements, and the element whose index is the sum of the terms, a known number and ``c``."""
     number = rng.choice(["int", "int", "int", "long", "short", "uint", "ulong"])
     terms = [_term(rng, value, factor, number) for value, factor in factors.items()]
-    constant, given = (f"{known}", "c") if rng.random() < 0.7 else ("0", f"(c + {known})")
+    constant, passed = (f"{known}", "c") if rng.random() < 0.7 else ("0", f"(c + {known})")
     lines, base, last = [], "d", []
     if number[0] == "u":  # parts of the sum are negative, but the total is not
-        terms += [f"{number}({constant})", f"{number}({given})"]
+        terms += [f"{number}({constant})", f"{number}({passed})"]
     elif rng.random() < 0.4:
         base = "p"
-        lines.append(f"{pointer} p = d + {constant} + {given};")
+        lines.append(f"{pointer} p = d + {constant} + {passed};")
     else:
-        terms += [constant, given]
+        terms += [constant, passed]
     rng.shuffle(terms)
     if base == "p" and rng.random() < 0.3:
         last = [f"p += {terms.pop()};"]

@@ -76,20 +76,20 @@ def call(kernel: Any, count: int, seed: str, engine: str, text: str) -> int:
     pair = kernel.program.dtype("Pair")
     faults = 0
     for _ in range(count):
-        given, around = arguments()
-        given["h"][:] = np.arange(EXTENT)
-        given["s"] = given["s"].view(pair)[:, 0]
+        arrays, margins = arguments()
+        arrays["h"][:] = np.arange(EXTENT)
+        arrays["s"] = arrays["s"].view(pair)[:, 0]
         k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
         fault = mnb.KernelFault("not explained")
         silent = mock.patch.object(FAULT_MODULES[engine], "describe_fault", return_value=fault)
         with silent if rng.random() < 0.9 else contextlib.nullcontext():
             try:
-                kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)
+                kernel(*arrays.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)
             except mnb.KernelFault:
                 faults += 1
-        for name, (whole, before) in around.items():
+        for name, (whole, before) in margins.items():
             before[MARGIN : MARGIN + EXTENT] = whole[MARGIN : MARGIN + EXTENT]
-            message = f"seed {seed}, k = {k}, {grid} by {group}: {name} was written beside:\n{text}"
+            message = f"seed {seed}, k = {k}, {grid} by {group}: memory around {name} changed:\n{text}"
             assert whole.tobytes() == before.tobytes(), message
     return faults
 

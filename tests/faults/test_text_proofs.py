@@ -129,7 +129,7 @@ STRETCH = "const uint first = i.x * 100000000, end = min(first + 9, 2000000000u)
     ("if (first < end) do { STEP } while (k != end);", 10), ("while (k < end) { STEP }", 10),
     ("while (k <= end) { STEP ++k; }", 6),
 ])  # fmt: skip
-def test_bound_of_a_counter_by_its_distance_from_the_limit(loop: str, count: int) -> None:
+def test_bound_of_a_counter_is_its_distance_from_the_limit(loop: str, count: int) -> None:
     """The start may be far away, so only the distance of 9 bounds it: 9 iterations or 5, and one to spare."""
     body = loop.replace("STEP", "r = r * r + x[k & 63]; ++k;")
     found = analysis(f"{HEAD}{STRETCH} {body} y[i.y] = r;\n}}")
@@ -142,7 +142,7 @@ def test_bound_of_a_counter_by_its_distance_from_the_limit(loop: str, count: int
     ("for (int k = 1; k < s.n; k *= 2)", 32), ("for (uint k = i.x; k < 64; k += s.size.x)", 8),
     ("for (uint k = s.n; k; k = k / 2)", 32),
 ])  # fmt: skip
-def test_maximum_iterations_of_a_loop(loop: str, count: int) -> None:
+def test_maximum_iterations_of_a_loop_are_exact(loop: str, count: int) -> None:
     """A counter that doubles or halves can do so as many times as it has bits."""
     found = analysis(f"{HEAD}float r = 0; {loop} r = r * r + x[uint(k) & 63]; y[i.y * 8 + i.x] = r;\n}}")
     ranges = Ranges(found.flow, found.roots, found.entry, of_64(64))

@@ -136,10 +136,10 @@ class Interpreter:
         return None
 
     def _each(self, made: IRInstruction, of: Callable[..., Any]) -> Any:
-        given = [self._value(o) for o in made.operands]
+        arguments = [self._value(o) for o in made.operands]
         if made.type.kind != "vector":
-            return of(*given)
-        lists = [g if isinstance(g, list) else [g] * made.type.count for g in given]
+            return of(*arguments)
+        lists = [g if isinstance(g, list) else [g] * made.type.count for g in arguments]
         return [of(*each) for each in zip(*lists, strict=True)]
 
     def _drawn(self, ir_type: IRType) -> Any:

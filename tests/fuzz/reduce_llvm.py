@@ -47,8 +47,8 @@ def reduced(text: str, fails: Fails) -> Iterator[str]:
     """Yield ever smaller texts that still fail; from the last one nothing more can be removed."""
     done = {text}
 
-    def still(candidate: str) -> bool:
-        if candidate in done or not any(made.opcode == "ret" for made in entry(candidate)):
+    def still_fails(candidate: str) -> bool:
+        if candidate in done or not any(inst.opcode == "ret" for inst in entry(candidate)):
             return False
         done.add(candidate)
         return fails(candidate)
@@ -57,21 +57,21 @@ def reduced(text: str, fails: Fails) -> Iterator[str]:
     while smallest != before:
         before = smallest
         for kind in KINDS:
-            for smaller in _by_halves(smallest, kind, still):
+            for smaller in _by_halves(smallest, kind, still_fails):
                 yield (smallest := smaller)
         for shorter in (merge_blocks, prune):
-            if still(made := shorter(smallest)):
-                yield (smallest := made)
+            if still_fails(shortened := shorter(smallest)):
+                yield (smallest := shortened)
 
 
-def _by_halves(text: str, kind: Callable[[IRFunction], list[Edit]], still: Fails) -> Iterator[str]:
+def _by_halves(text: str, kind: Callable[[IRFunction], list[Edit]], still_fails: Fails) -> Iterator[str]:
     """Yield texts with edits of one kind: all of them, each half, each quarter, … each of them."""
     step = len(kind(entry(text)))
     while step:
         at = 0
         while chosen := kind(entry(text))[at : at + step]:
-            if still(made := apply_edits(text, chosen)):
-                yield (text := made)
+            if still_fails(edited := apply_edits(text, chosen)):
+                yield (text := edited)
             else:
                 at += step
         step //= 2
@@ -103,21 +103,21 @@ class Question:
         threads = self._ask("threads" if runs else "object", text)
         if threads in {None, DIED}:
             return False
-        found = self._ask("vectors" if runs else "seconds", text)
+        answer = self._ask("vectors" if runs else "seconds", text)
         if self.fault == "slow":
-            return isinstance(found, float) and found > self.seconds
+            return isinstance(answer, float) and answer > self.seconds
         if self.fault != "differs":
-            return found == self.fault
-        return found not in {None, DIED, "raises", "crashes", threads} and threads == self._ask("differently", text)
+            return answer == self.fault
+        return answer not in {None, DIED, "raises", "crashes", threads} and threads == self._ask("differently", text)
 
     def _ask(self, form: str, text: str) -> str | float | None:
         answer: str | float | None = self.judge.ask((form, text, self.launch))
         return answer
 
 
-def _answer(asked: tuple[str, str, Launch]) -> str | float | None:
+def _answer(question: tuple[str, str, Launch]) -> str | float | None:
     """Return the memory's digest after a run in one form, or what is wrong; None if the text is not valid."""
-    form, text, launch = asked
+    form, text, launch = question
     try:
         if form == "seconds":  # of all processors
             start = sum(os.times()[:4])
@@ -156,17 +156,17 @@ def main() -> None:
     parser.add_argument("--arguments", type=Path, help="an .npz file with its arrays (default: small integers)")
     parser.add_argument("--grid", type=int, nargs="+", default=[100], help="threads along x, y, z (default 100)")
     parser.add_argument("--threadgroup", type=int, nargs="+", default=[64], help="threads of each (default 64)")
-    given = parser.parse_args()
-    chosen = ("slow", given.slower_than) if given.slower_than else (given.fault, LIMIT)
+    options = parser.parse_args()
+    chosen = ("slow", options.slower_than) if options.slower_than else (options.fault, LIMIT)
     with tempfile.TemporaryDirectory(prefix="metalnb-reduce-") as folder:
         os.environ.setdefault("METALNB_CACHE", folder)
-        text, possible = _read(given)
+        text, possible = _read(options)
         for launch in possible:
             if (question := Question(launch, *chosen))(text):
                 break
             question.judge.close()
         else:
-            sys.exit(f"{given.source} shows no such fault")
+            sys.exit(f"{options.source} shows no such fault")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         smallest = text
         with contextlib.suppress(KeyboardInterrupt):  # the smallest text so far is worth showing
@@ -176,26 +176,26 @@ def main() -> None:
         question.judge.close()
 
 
-def _read(given: argparse.Namespace) -> tuple[str, Iterator[Launch]]:
+def _read(options: argparse.Namespace) -> tuple[str, Iterator[Launch]]:
     """Return a kernel's text, and its possible dispatches."""
-    if given.source.isdigit():
-        program = generate(int(given.source))
-        made = mnb.compile(cell([metal(program, "k")]), math=program.math, engine="cpu").k
-        return thread_text(made.unit), (
+    if options.source.isdigit():
+        program = generate(int(options.source))
+        kernel = mnb.compile(cell([metal(program, "k")]), math=program.math, engine="cpu").k
+        return thread_text(kernel.unit), (
             Launch([np.atleast_1d(a) for a in arguments(program, launch)], launch.grid, launch.threadgroup)
             for launch in launches(program)
         )
-    if given.arguments:
-        with np.load(given.arguments) as file:
+    if options.arguments:
+        with np.load(options.arguments) as file:
             arrays: Sequence[np.ndarray[Any, Any]] = list(file.values())
     else:
         dice = np.random.default_rng(1)
         arrays = [dice.integers(0, 64, _WORDS, np.uint32) for _ in range(_ARRAYS)]
-    text = Path(given.source).read_text(encoding="utf-8")
-    if given.source.endswith(".metal"):
+    text = Path(options.source).read_text(encoding="utf-8")
+    if options.source.endswith(".metal"):
         program = mnb.compile(text, engine="cpu")
-        text = thread_text(program[given.kernel or next(iter(program))].unit)
-    return text, iter([Launch(arrays, tuple(given.grid), tuple(given.threadgroup))])
+        text = thread_text(program[options.kernel or next(iter(program))].unit)
+    return text, iter([Launch(arrays, tuple(options.grid), tuple(options.threadgroup))])
 
 
 if __name__ == "__main__":

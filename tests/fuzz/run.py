@@ -36,8 +36,8 @@ from fuzz.trial import batch, batched  # noqa: E402
 
 BATCH = 20
 LIMIT = 120.0  # seconds per program; one that takes longer hangs
-_ANEW = 25  # batches until a process is restarted, because loaded libraries stay in memory
-_DONE = ".\n"  # ends a batch's output
+_BATCHES_PER_PROCESS = 25  # then it is restarted, because loaded libraries stay in memory
+_END_OF_BATCH = ".\n"  # ends a batch's output
 
 
 def main() -> None:
@@ -48,17 +48,17 @@ def main() -> None:
     parser.add_argument("--engine", default="cpu")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes at a time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing new after so long")
-    parser.add_argument("--findings", type=Path, help="write seeds, what was seen, and the kernels to this file")
+    parser.add_argument("--findings", type=Path, help="write seeds, details and kernels to this file")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="reduce the program of a seed that fails")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.worker:
-        _work(given.engine)
-    elif given.shrink is not None:
-        _reduce(given.shrink, given.engine, given.jobs)
+    options = parser.parse_args()
+    if options.worker:
+        _work(options.engine)
+    elif options.shrink is not None:
+        _reduce(options.shrink, options.engine, options.jobs)
     else:
         with _cache():
-            sys.exit(_campaign(given))
+            sys.exit(_campaign(options))
 
 
 @contextlib.contextmanager
@@ -69,48 +69,48 @@ def _cache() -> Iterator[None]:
         yield
 
 
-def _campaign(given: argparse.Namespace) -> int:
+def _campaign(options: argparse.Namespace) -> int:
     """Run programs in batches; print each finding and the totals. Return 1 if there was a finding."""
-    start, sums, seen = time.monotonic(), collections.Counter[str](), 0
-    end, first = given.first + given.count, given.first
+    start, counts, total = time.monotonic(), collections.Counter[str](), 0
+    end, first = options.first + options.count, options.first
     batches = [*batched(range(first, end), BATCH)]
     children = queue.SimpleQueue[Child]()
 
-    def judge(seeds: Sequence[int]) -> list[tuple[int, str, str]]:
-        if time.monotonic() - start > given.seconds:
+    def run_batch(seeds: Sequence[int]) -> list[tuple[int, str, str]]:
+        if time.monotonic() - start > options.seconds:
             return []
         child = children.get()
         try:
-            return child.judged(seeds)
+            return child.outcomes_of(seeds)
         finally:
             children.put(child)
 
-    with contextlib.ExitStack() as undone:
-        for _ in range(given.jobs):
-            children.put(child := Child(given.engine))
-            undone.callback(child.close)
-        write = undone.enter_context(_written(given.findings))
-        pool = undone.enter_context(concurrent.futures.ThreadPoolExecutor(given.jobs))
-        done = itertools.chain([judge(batches[0])], pool.map(judge, batches[1:])) if batches else iter(())
-        for found in done:
-            for seed, kind, told in found:
-                sums[kind] += 1
-                seen += 1
+    with contextlib.ExitStack() as exits:
+        for _ in range(options.jobs):
+            children.put(child := Child(options.engine))
+            exits.callback(child.close)
+        write = exits.enter_context(_findings_file(options.findings))
+        pool = exits.enter_context(concurrent.futures.ThreadPoolExecutor(options.jobs))
+        done = itertools.chain([run_batch(batches[0])], pool.map(run_batch, batches[1:])) if batches else iter(())
+        for outcomes in done:
+            for seed, kind, detail in outcomes:
+                counts[kind] += 1
+                total += 1
                 if kind == "same":
                     continue
-                print(f"seed {seed}: {kind}: {told}", flush=True)
-                write(f"// seed {seed}: {kind}: {told}\n{cell([metal(generate(seed), f'k{seed}')])}\n")
-            if found and seen % 400 == 0:
-                print(f"# {seen} programs, {dict(sums)}, {time.monotonic() - start:.0f} s", flush=True)
+                print(f"seed {seed}: {kind}: {detail}", flush=True)
+                write(f"// seed {seed}: {kind}: {detail}\n{cell([metal(generate(seed), f'k{seed}')])}\n")
+            if outcomes and total % 400 == 0:
+                print(f"# {total} programs, {dict(counts)}, {time.monotonic() - start:.0f} s", flush=True)
     print(
-        f"{seen} kernels from seed {first} on engine {given.engine}: {sums['different']} differences, "
-        f"{sums['refused']} refusals, {sums['died']} deaths, {time.monotonic() - start:.0f} s"
+        f"{total} kernels from seed {first} on engine {options.engine}: {counts['different']} differences, "
+        f"{counts['refused']} refusals, {counts['died']} deaths, {time.monotonic() - start:.0f} s"
     )
-    return int(set(sums) != {"same"})
+    return int(set(counts) != {"same"})
 
 
 @contextlib.contextmanager
-def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
+def _findings_file(path: Path | None) -> Iterator[Callable[[str], object]]:
     """Yield a function that writes to a file immediately; without a file, one that discards."""
     if path is None:
         yield lambda _: None
@@ -119,10 +119,10 @@ def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
         yield file.write
 
 
-def judged(seeds: Sequence[int], engine: str) -> list[tuple[int, str, str]]:
-    """Run programs in a separate process; return (seed, kind, what was seen) for each."""
+def outcomes_of(seeds: Sequence[int], engine: str) -> list[tuple[int, str, str]]:
+    """Run programs in a separate process; return (seed, kind, detail) for each."""
     with contextlib.closing(Child(engine)) as child:
-        return child.judged(seeds)
+        return child.outcomes_of(seeds)
 
 
 class Child:
@@ -133,50 +133,50 @@ class Child:
         self.process: subprocess.Popen[str] | None = None
         self.batches = 0
 
-    def judged(self, seeds: Sequence[int]) -> list[tuple[int, str, str]]:
-        """Return (seed, kind, what was seen) for each program; missing ones are run again separately."""
-        found, end = self._asked(seeds, LIMIT if len(seeds) == 1 else 5 * LIMIT)
-        missing = [s for s in seeds if s not in found]
+    def outcomes_of(self, seeds: Sequence[int]) -> list[tuple[int, str, str]]:
+        """Return (seed, kind, detail) for each program; missing ones are run again separately."""
+        outcomes, end = self._run(seeds, LIMIT if len(seeds) == 1 else 5 * LIMIT)
+        missing = [s for s in seeds if s not in outcomes]
         if len(missing) == 1 == len(seeds):
-            found[missing[0]] = (missing[0], "died", end)
+            outcomes[missing[0]] = (missing[0], "died", end)
         else:
             for seed in missing:
-                found[seed] = self.judged([seed])[0]
-        return [found[s] for s in seeds]
+                outcomes[seed] = self.outcomes_of([seed])[0]
+        return [outcomes[s] for s in seeds]
 
-    def _asked(self, seeds: Sequence[int], limit: float) -> tuple[dict[int, tuple[int, str, str]], str]:
+    def _run(self, seeds: Sequence[int], limit: float) -> tuple[dict[int, tuple[int, str, str]], str]:
         """Return the process's output for each program, and how the process ended if it did."""
-        process = self.process = self.process or self._started()
+        process = self.process = self.process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        found, late = {}, threading.Timer(limit, process.kill)
-        late.start()
+        outcomes, timer = {}, threading.Timer(limit, process.kill)
+        timer.start()
         try:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(" ".join(map(str, seeds)) + "\n")
                 process.stdin.flush()
             for line in process.stdout:
-                if line == _DONE:
+                if line == _END_OF_BATCH:
                     break
-                seed, kind, told = line.rstrip("\n").split("\t", 2)
-                found[int(seed)] = (int(seed), kind, told.replace("\\n", "\n"))
+                seed, kind, detail = line.rstrip("\n").split("\t", 2)
+                outcomes[int(seed)] = (int(seed), kind, detail.replace("\\n", "\n"))
             else:
                 status = process.wait()
-                self.printed.seek(0)
-                said = self.printed.read().decode(errors="replace")[-300:]
+                self.error_output.seek(0)
+                output = self.error_output.read().decode(errors="replace")[-300:]
                 self.close()
-                return found, f"the process ended with status {status}, {limit:.0f} s allowed: {said}"
+                return outcomes, f"the process ended with status {status}, {limit:.0f} s allowed: {output}"
         finally:
-            late.cancel()
+            timer.cancel()
         self.batches += 1
-        if self.batches % _ANEW == 0:
+        if self.batches % _BATCHES_PER_PROCESS == 0:
             self.close()
-        return found, ""
+        return outcomes, ""
 
-    def _started(self) -> subprocess.Popen[str]:
-        self.printed = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+    def _start(self) -> subprocess.Popen[str]:
+        self.error_output = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         return subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.printed, text=True
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.error_output, text=True
         )
 
     def close(self) -> None:
@@ -185,32 +185,32 @@ class Child:
         if process is not None:
             with contextlib.suppress(BrokenPipeError):
                 process.communicate()
-            self.printed.close()
+            self.error_output.close()
 
 
 def _work(engine: str) -> None:
     """Run the programs whose seeds each input line names; print each outcome as soon as it is known."""
     for line in sys.stdin:
         for outcome in batch([generate(int(seed)) for seed in line.split()], engine):
-            print(outcome.seed, outcome.kind, outcome.told.replace("\n", "\\n"), sep="\t", flush=True)
-        print(_DONE, end="", flush=True)
+            print(outcome.seed, outcome.kind, outcome.detail.replace("\n", "\\n"), sep="\t", flush=True)
+        print(_END_OF_BATCH, end="", flush=True)
 
 
 def _reduce(seed: int, engine: str, jobs: int) -> None:
     """Print ever smaller programs that fail as the seed's program does; try several at a time."""
     judges = [Judge(functools.partial(_kind, engine), LIMIT) for _ in range(jobs)]
     program = generate(seed)
-    wanted = judges[0].ask(program)
-    if wanted == "same":
+    fault = judges[0].ask(program)
+    if fault == "same":
         sys.exit(f"seed {seed} shows no fault")
     pool = concurrent.futures.ThreadPoolExecutor(jobs)
 
     def first_failing(tried: Sequence[Program]) -> Program | None:
-        for some in batched(tried, jobs):
-            kinds = [*pool.map(Judge.ask, judges, some)]  # all of them: each judge answers one at a time
-            found = next((p for p, kind in zip(some, kinds, strict=True) if kind == wanted), None)
-            if found is not None:
-                return found
+        for candidates in batched(tried, jobs):
+            kinds = [*pool.map(Judge.ask, judges, candidates)]  # all of them: each judge answers one at a time
+            failing = next((p for p, kind in zip(candidates, kinds, strict=True) if kind == fault), None)
+            if failing is not None:
+                return failing
         return None
 
     smallest = program
@@ -218,7 +218,7 @@ def _reduce(seed: int, engine: str, jobs: int) -> None:
     with contextlib.suppress(KeyboardInterrupt):  # the smallest program so far is worth showing
         for smallest in shrink(program, first_failing):
             print(f"# {size(smallest)} statements", flush=True)
-    print(f"seed {seed}: {wanted}: {size(program)} statements -> {size(smallest)}, math={smallest.math!r}")
+    print(f"seed {seed}: {fault}: {size(program)} statements -> {size(smallest)}, math={smallest.math!r}")
     print(cell([metal(smallest, f"k{seed}")]), flush=True)
     for judge in judges:
         judge.close()

@@ -11,9 +11,9 @@ from .tree import FLOATS, INTEGERS, Expr, Helper, Program, Stmt, const, statemen
 __all__ = ["shrink", "size"]
 
 _TRIED_TOGETHER = 8
-_NAMED = {"var", "take", "component", "swizzle", "offset", "row", "cell", "through"}  # expressions that name a variable
-_CHANGED = {"put", "assign", "divide", "component", "lane", "move", "through"}  # statements that change one
-_MADE = {"declare", "array", "rows", "pointer", "exchange", "gather", "tree", "matrices"}  # statements that make one
+_NAMING = {"var", "take", "component", "swizzle", "offset", "row", "cell", "through"}  # expressions of a variable
+_ASSIGNING = {"put", "assign", "divide", "component", "lane", "move", "through"}  # statements that change a variable
+_DECLARING = {"declare", "array", "rows", "pointer", "exchange", "gather", "tree", "matrices"}  # statements
 
 
 def shrink(program: Program, first_failing: Callable[[Sequence[Program]], Program | None]) -> Iterator[Program]:
@@ -29,10 +29,10 @@ def shrink(program: Program, first_failing: Callable[[Sequence[Program]], Progra
     while True:
         smaller = (p for p in variants(program) if p not in done and well_formed(p))
         while tried := list(islice(smaller, _TRIED_TOGETHER)):
-            found = first_failing(tried)
-            done.update(tried[: tried.index(found)] if found else tried)
-            if found is not None:
-                program = found
+            failing = first_failing(tried)
+            done.update(tried[: tried.index(failing)] if failing else tried)
+            if failing is not None:
+                program = failing
                 yield program
                 break
         else:
@@ -58,9 +58,9 @@ def variants(program: Program) -> Iterator[Program]:
         yield replace(program, body=body)
     for i, helper in enumerate(program.helpers):
         for body in _blocks(helper.body):
-            made: list[Helper] = list(program.helpers)
-            made[i] = replace(helper, body=body)
-            yield replace(program, helpers=tuple(made))
+            helpers: list[Helper] = list(program.helpers)
+            helpers[i] = replace(helper, body=body)
+            yield replace(program, helpers=tuple(helpers))
 
 
 def _blocks(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
@@ -141,13 +141,13 @@ def _known(body: Iterable[Stmt], names: set[str], helpers: set[str], *, looping:
         for e in s.exprs:
             for part in _parts(e):
                 named = part.text.split(".")[0]
-                if part.op in _NAMED and named not in names:
+                if part.op in _NAMING and named not in names:
                     return False
                 if part.op == "call" and named not in helpers:
                     return False
-        if s.kind in _CHANGED and s.text.split(".")[0] not in names:
+        if s.kind in _ASSIGNING and s.text.split(".")[0] not in names:
             return False
-        if s.kind in _MADE:
+        if s.kind in _DECLARING:
             names.add(s.text)
         within = names | {s.text} if s.kind == "for" else names | {f"{s.text}k"} if s.kind == "tree" else names
         inside = looping or s.kind in {"for", "while", "do"}

@@ -12,7 +12,7 @@ from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
 from fuzz.programs import ARMS, PLANAR, STEPPED, SYNCHRONIZING, generate
-from fuzz.run import BATCH, judged
+from fuzz.run import BATCH, outcomes_of
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
 from metalnb.engine.robust.proofs.condition_ranges import ConditionRanges
@@ -31,19 +31,19 @@ SEEDS = (
 
 @on_x86
 @pytest.mark.parametrize("place", range(len(MARCHES)), ids=MARCHES)
-def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_random_kernel_of_each_kind_computes_as_on_the_host(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each instruction set gets a different kernel."""
     monkeypatch.setenv("METALNB_MARCH", MARCHES[place])
-    assert [o for o in judged(SEEDS[place], "cpu") if o[1] != "same"] == []
+    assert [o for o in outcomes_of(SEEDS[place], "cpu") if o[1] != "same"] == []
 
 
 @on_x86
 @pytest.mark.long  # One program of each kind is run by the test above
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", [ARMS, STEPPED, PLANAR])
-def test_more_random_kernels_of_each_kind(first: int) -> None:
+def test_more_random_kernels_of_each_kind_compute_as_on_the_host(first: int) -> None:
     """Arms that call the same function; reductions by known steps; two dimensions, quads, matrices."""
-    assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
+    assert [o for o in outcomes_of(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
 # 120 programs on each instruction set, each compiled in 1.5 s on one core. Campaigns use run.py.
@@ -55,10 +55,12 @@ IN_LANES = (*range(8_000, 8_060, BATCH), *range(830_000, 830_060, BATCH))
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("march", MARCHES)
 @pytest.mark.parametrize("first", IN_LANES)
-def test_random_kernels_in_vector_registers(first: int, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_kernels_in_vector_registers_compute_as_on_the_host(
+    first: int, march: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If one fails, reduce it by ``python tests/fuzz/run.py --shrink SEED``."""
     monkeypatch.setenv("METALNB_MARCH", march)
-    assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
+    assert [o for o in outcomes_of(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
 # Each was once wrong in vector registers; tests/vectorizer/test_wrong_once.py tests the causes.
@@ -68,8 +70,8 @@ WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40
 @on_x86
 @pytest.mark.long  # test_wrong_once tests what each showed
 @pytest.mark.timeout(1200)
-def test_regressions_found_by_fuzzing() -> None:
-    assert [o for o in judged(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []
+def test_seeds_that_once_failed_compute_as_on_the_host() -> None:
+    assert [o for o in outcomes_of(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []
 
 
 @on_x86

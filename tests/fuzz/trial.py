@@ -47,11 +47,11 @@ _FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A program's outcome: ``kind`` is "same", "different" or "refused", ``told`` describes what was seen."""
+    """A program's outcome: ``kind`` is "same", "different" or "refused", ``detail`` says how."""
 
     seed: int
     kind: str
-    told: str = ""
+    detail: str = ""
 
 
 def batch(programs: Sequence[Program], engine: str = "cpu") -> Iterator[Outcome]:
@@ -64,10 +64,10 @@ def batch(programs: Sequence[Program], engine: str = "cpu") -> Iterator[Outcome]
                 yield from _cell({name: chosen[name] for name in names}, math, engine)
 
 
-def batched(given: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """Yield a sequence in batches."""
-    for at in range(0, len(given), size):
-        yield given[at : at + size]
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
 
 
 def _cell(chosen: Mapping[str, tuple[Program, Any]], math: str, engine: str) -> Iterator[Outcome]:
@@ -79,8 +79,8 @@ def _cell(chosen: Mapping[str, tuple[Program, Any]], math: str, engine: str) -> 
         if len(chosen) == 1:
             yield Outcome(next(iter(chosen.values()))[0].seed, "refused", str(error))
         else:
-            for name, one in chosen.items():
-                yield from _cell({name: one}, math, engine)
+            for name, pair in chosen.items():
+                yield from _cell({name: pair}, math, engine)
         return
     for name, (program, on_host) in chosen.items():
         yield _outcome(program, compiled[name], on_host)
@@ -88,20 +88,21 @@ def _cell(chosen: Mapping[str, tuple[Program, Any]], math: str, engine: str) -> 
 
 def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
     for launch in launches(program):
-        want, wanted = expected(on_host, launch)
-        given = arguments(program, launch)
-        out, cells = given[0], given[-1] if program.cells else wanted
+        expected_words, expected_cells = expected(on_host, launch)
+        operands = arguments(program, launch)
+        out, cells = operands[0], operands[-1] if program.cells else expected_cells
         try:
-            kernel(*given, grid=launch.grid, threadgroup=launch.threadgroup)
+            kernel(*operands, grid=launch.grid, threadgroup=launch.threadgroup)
         except mnb.MetalnbError as error:
             return Outcome(program.seed, "refused", str(error))
-        wrong = np.argwhere(want != out)
+        wrong = np.argwhere(expected_words != out)
         if len(wrong):
             i, slot = wrong[0]
-            first_wrong = f"first: thread {i}, word {slot}: {out[i, slot]}, not {want[i, slot]}"
-            return Outcome(program.seed, "different", f"{launch}: {len(wrong)} of {want.size} words, {first_wrong}")
-        if not np.array_equal(wanted, cells):
-            return Outcome(program.seed, "different", f"{launch}: cells {cells.tolist()}, not {wanted.tolist()}")
+            first_wrong = f"first: thread {i}, word {slot}: {out[i, slot]}, not {expected_words[i, slot]}"
+            return Outcome(program.seed, "different", f"{launch}: {len(wrong)} of {out.size} words, {first_wrong}")
+        if not np.array_equal(expected_cells, cells):
+            difference = f"cells {cells.tolist()}, not {expected_cells.tolist()}"
+            return Outcome(program.seed, "different", f"{launch}: {difference}")
     return Outcome(program.seed, "same")
 
 
@@ -150,13 +151,13 @@ def launches(program: Program) -> Iterator[Launch]:
 
 def expected(on_host: Any, launch: Launch) -> tuple[np.ndarray, np.ndarray]:
     """Return the output and the cells that the host's build of a program writes."""
-    want, wanted = np.zeros((launch.threads, SLOTS), np.uint32), _cells()
-    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (want, *launch.inputs)]
+    words, cells = np.zeros((launch.threads, SLOTS), np.uint32), _cells()
+    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (words, *launch.inputs)]
     pitch = int(np.atleast_1d(launch.grid)[0])
     for threadgroup in threadgroups(launch.grid, launch.threadgroup):
         numbers = [ctypes.c_uint(x) for x in (0, launch.n, *threadgroup, pitch)]
-        on_host(*pointers, *numbers[:2], ctypes.c_void_p(wanted.ctypes.data), *numbers[2:])
-    return want, wanted
+        on_host(*pointers, *numbers[:2], ctypes.c_void_p(cells.ctypes.data), *numbers[2:])
+    return words, cells
 
 
 def _cells() -> np.ndarray:
@@ -166,16 +167,16 @@ def _cells() -> np.ndarray:
 
 def _inputs(dice: np.random.Generator) -> list[np.ndarray]:
     """Return the five input arrays: 64 elements each, including edge cases."""
-    made: list[np.ndarray] = []
+    arrays: list[np.ndarray] = []
     for kind in (np.uint32, np.int32, np.int64):
         limits = np.iinfo(kind)
         x = dice.integers(limits.min, limits.max, 64, kind, endpoint=True)
         x[::3] = dice.integers(0, 40, len(x[::3]))
         x[:6] = [0, 1, limits.max, limits.min, limits.max - 1, 2]
-        made.append(dice.permutation(x))
+        arrays.append(dice.permutation(x))
     f = (dice.normal(size=64) * 10.0 ** dice.integers(-3, 4, 64)).astype(np.float32)
     f[:9] = [0, 1, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3.4e38, 2.5]
-    return [*made, dice.permutation(f), dice.integers(0, 255, 64, np.uint8, endpoint=True)]
+    return [*arrays, dice.permutation(f), dice.integers(0, 255, 64, np.uint8, endpoint=True)]
 
 
 @contextlib.contextmanager

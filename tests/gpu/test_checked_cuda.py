@@ -45,10 +45,10 @@ def test_adjacent_gpu_memory_is_unchanged(name: str, k: int) -> None:
     engine.copy_in(memory, 0, np.full(4 * (MARGIN + EXTENT + MARGIN), 85, np.uint8))
     y = np.frombuffer(memory, np.uint8)[4 * MARGIN : 4 * (MARGIN + EXTENT)]
     ticket = engine.launch(kernel, [y, bytearray(np.int32(k).tobytes())], (EXTENT, 1, 1), (32, 1, 1))
-    with pytest.raises(mnb.KernelFault) as found:
+    with pytest.raises(mnb.KernelFault) as caught:
         ticket.wait()
-    assert found.value.kind == ("updates" if name == "adds" else "writes")
-    assert found.value.name == "y"
+    assert caught.value.kind == ("updates" if name == "adds" else "writes")
+    assert caught.value.name == "y"
     left = np.zeros(4 * (MARGIN + EXTENT + MARGIN), np.uint8)
     engine.copy_out(memory, 0, left)
     assert (left[: 4 * MARGIN] == 85).all()
@@ -74,13 +74,13 @@ kernel void one(device float* y, constant uint3& at, uint3 i [[thread_position_i
     if (all(i == at)) y[l + 5000] = 1;
 }""", engine="cuda", checked=True).one  # fmt: skip
     for at in ((0, 0, 0), tuple(n - 1 for n in grid), (2, 1, 1), (1, 2, grid[2] // 2)):
-        with pytest.raises(mnb.KernelFault) as found:
+        with pytest.raises(mnb.KernelFault) as caught:
             kernel(np.zeros(8, np.float32), at, grid=grid, threadgroup=threadgroup)
-        assert found.value.thread == at
+        assert caught.value.thread == at
         local = [a % t for a, t in zip(at, threadgroup, strict=True)]
         first = [a - b for a, b in zip(at, local, strict=True)]
         width, height = (min(t, g - f) for t, g, f in zip(threadgroup[:2], grid[:2], first[:2], strict=True))
-        assert found.value.index == 5000 + (local[2] * height + local[1]) * width + local[0]
+        assert caught.value.index == 5000 + (local[2] * height + local[1]) * width + local[0]
 
 
 def test_many_faults_and_many_threads() -> None:

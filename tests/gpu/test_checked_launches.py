@@ -114,9 +114,9 @@ def test_fault_is_read_back_once_and_named(driver: WatchingDriver) -> None:
     kernel, y = compiled(engine, "f"), engine.alloc(4 * 64)
     driver.records = struct.pack("8Iq", 1, 1, 0, 0, 30, 0, 0, 0, 4 * 64)
     ticket = engine.launch(kernel, [y, bytearray(np.int32(2).tobytes())], (64, 1, 1), (32, 1, 1))
-    with pytest.raises(mnb.KernelFault, match=r"f, cell:2:5: thread \(62, 0, 0\).* writes y\[64\]; y has 64") as found:
+    with pytest.raises(mnb.KernelFault, match=r"f, cell:2:5: thread \(62, 0, 0\).* writes y\[64\]; y has 64") as caught:
         ticket.wait()
-    assert (found.value.kind, found.value.index, found.value.line) == ("writes", 64, 2)
+    assert (caught.value.kind, caught.value.index, caught.value.line) == ("writes", 64, 2)
     assert ticket.has_raised
     with pytest.raises(mnb.KernelFault, match="writes y"):
         ticket.wait()
@@ -156,9 +156,9 @@ def test_time_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
     driver.ends = lambda: bool(driver.flag())
     with call_limit(0.1):
         ticket = engine.launch(kernel, [y], (1, 1, 1), (1, 1, 1))
-    with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.1 s in the loop at cell:4") as found:
+    with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.1 s in the loop at cell:4") as caught:
         ticket.wait()
-    assert found.value.kind == "stopped"
+    assert caught.value.kind == "stopped"
     assert not driver.flag()  # for the next dispatch that gets it
 
 

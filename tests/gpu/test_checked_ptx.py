@@ -156,8 +156,8 @@ def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
     for (int k = 0; k < side; ++k) s += 1.0f / (k + s);
     if (i == 0) y[0] = s;
 }"""
-    given = [np.zeros(1, np.float32), bytearray(np.int32(side).tobytes())]
-    checked_module = built(text, "f").checks.for_dispatch(given, (2 * side, side, 1), (32, 1, 1))
+    operands = [np.zeros(1, np.float32), bytearray(np.int32(side).tobytes())]
+    checked_module = built(text, "f").checks.for_dispatch(operands, (2 * side, side, 1), (32, 1, 1))
     assert bool(checked_module.checks.loops) is stops
 
 
@@ -185,8 +185,8 @@ def test_checked_kernel_receives_three_addresses_after_its_launch_record() -> No
     record.set_grid_position(one.grid_position)
     record.checks(5, 6, 7)
     assert len(record._pointers) == 6
-    given = [bytes(record._bytes)[-24:]]
-    assert np.frombuffer(given[0], np.uint64).tolist() == [5, 6, 7]
+    operands = [bytes(record._bytes)[-24:]]
+    assert np.frombuffer(operands[0], np.uint64).tolist() == [5, 6, 7]
     assert one.row
     assert np.frombuffer(one.grid_position, np.uint32)[15] == 2
 
@@ -206,10 +206,10 @@ kernel void product(device const half* x, device half* y, constant int& k, uint 
     simdgroup_store(b, y, 8);
 }"""
     kernel = built(body, "product")
-    given = [np.zeros(64, np.float16), np.zeros(64, np.float16)]
+    operands = [np.zeros(64, np.float16), np.zeros(64, np.float16)]
     reads = []
     for k in (0, 1):
-        values = [*given, bytearray(np.int32(k).tobytes())]
+        values = [*operands, bytearray(np.int32(k).tobytes())]
         checked_module = kernel.checks.for_dispatch(values, (32, 1, 1), (32, 1, 1))
         kinds = [kernel.checks.analysis.accesses[access].kind for access in checked_module.sites]
         reads.append(kinds.count("reads"))

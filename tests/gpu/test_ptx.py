@@ -381,8 +381,8 @@ def test_table_that_clang_writes_without_padding_is_rewritten(table: str) -> Non
     read = "constant uchar* b = (constant uchar*)t; for (uint j = 0; j < sizeof(t); ++j) y[j] = b[i + j];"
     text = compile_ptx(unit_of(f"{table}\nkernel void k(device uchar* y, constant uint& i) {{ {read} }}"), 90)
     size, listed = re.search(r"\.b8 _ZL1t\[(\d+)\] = \{([^}]*)\}", text).groups()  # type: ignore[union-attr]
-    kind, wanted = THREES[table]
-    bytes_wanted = wanted if isinstance(wanted, bytes) else np.array(wanted, kind).tobytes()
+    kind, expected = THREES[table]
+    bytes_wanted = expected if isinstance(expected, bytes) else np.array(expected, kind).tobytes()
     assert bytes(int(n) for n in listed.split(",")) == bytes_wanted
     assert int(size) == len(bytes_wanted)
 

@@ -31,8 +31,8 @@ def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = toolchain.host_target()
     texts = (TESTS / "emulated_cores.h", CUDA / "tensor_cores.h")  # which the cache's key does not include
     digest = zlib.crc32(b"".join(path.read_bytes() for path in texts))
-    given = (f"-D$EMULATED={digest}", '-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
-    target = dataclasses.replace(usual, flags=(*usual.flags, *given))
+    arguments = (f"-D$EMULATED={digest}", '-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
+    target = dataclasses.replace(usual, flags=(*usual.flags, *arguments))
     monkeypatch.setattr(toolchain, "host_target", lambda: target)
 
     def apart(_: Any) -> Any:  # the emulated instructions need a fiber per thread
@@ -93,10 +93,10 @@ def test_a_matrix_is_right_in_each_layout(body: str, wanted: Any) -> None:
     x, y = (rng.integers(-2, 3, (16, 16)).astype(np.float16) for _ in range(2))
     z = np.zeros((16, 16), np.float32)
     run(body, x, y, z)
-    want = np.zeros((16, 16))
+    expected = np.zeros((16, 16))
     made = wanted(x.astype(np.float64), y.astype(np.float64))
-    want[: made.shape[0], : made.shape[1]] = made
-    np.testing.assert_array_equal(z, want)
+    expected[: made.shape[0], : made.shape[1]] = made
+    np.testing.assert_array_equal(z, expected)
 
 
 EVEN = np.tile([1, 0], (8, 4))  # a thread's first element
@@ -112,8 +112,9 @@ def test_attention_is_right_in_the_cores_layout() -> None:
     settings = {"queries": 37, "keys": 40, "own": 16, "wide": 24, "share": 1, "causal": 1, "blocks": 1, "scale": 0.25}
     zeros = dict.fromkeys(("q", "k", "v", "mask", "mask_pitch", "stretch"), 0)
     kernel(q, k, v, np.zeros(1, np.float32), out, {**settings, **zeros}, grid=128, threadgroup=128)
-    want = mnb.scaled_dot_product_attention.row.reference(*(x.astype(np.float64) for x in (q, k, v)), is_causal=True)
-    np.testing.assert_allclose(out, want, rtol=0, atol=2.0**-11 * np.abs(v).max())
+    wide = (x.astype(np.float64) for x in (q, k, v))
+    expected = mnb.scaled_dot_product_attention.row.reference(*wide, is_causal=True)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=2.0**-11 * np.abs(v).max())
 
 
 @pytest.mark.parametrize(("kind", "bits", "symmetric", "m", "tall"), [
@@ -140,5 +141,6 @@ def test_quantized_weights_are_unpacked_into_the_cores_layout(
     kernel(x.astype(dtype).view(np.uint16), words, scales, minima, out, told, **form)
     got = out.astype(np.float64)
     parts = (words, scales.astype(np.float64), *(() if symmetric == "true" else (minima.astype(np.float64),)))
-    want = mnb.quantized_matmul.row.reference(x.astype(np.float64), *parts)
-    np.testing.assert_allclose(got, want, rtol=2.0**-11 if kind == "half" else 2.0**-8, atol=1e-6 * np.abs(want).max())
+    expected = mnb.quantized_matmul.row.reference(x.astype(np.float64), *parts)
+    rounding = 2.0**-11 if kind == "half" else 2.0**-8
+    np.testing.assert_allclose(got, expected, rtol=rounding, atol=1e-6 * np.abs(expected).max())

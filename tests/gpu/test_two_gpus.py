@@ -123,8 +123,8 @@ def test_one_gpu_a_worker(tmp_path: Path, rng: np.random.Generator) -> None:
         assert len({uuid for *_, uuid in seen.values()}) == 2
         kernel = mnb.compile(FIVE, engine="cuda").five
         blocks = da.from_zarr(str(tmp_path / "x.zarr"))
-        found = mnb.dask.map_overlap(kernel, blocks, size=shape, depth=1, boundary="nearest").persist()
-        distributed.wait(found)
+        result = mnb.dask.map_overlap(kernel, blocks, size=shape, depth=1, boundary="nearest").persist()
+        distributed.wait(result)
         shares = {worker: len(keys) for worker, keys in client.has_what().items()}
         assert min(shares.values()) > 0, shares
-        np.testing.assert_allclose(np.asarray(found.compute())[1:-1, 1:-1], five(x), rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(result.compute())[1:-1, 1:-1], five(x), rtol=1e-6)

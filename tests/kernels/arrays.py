@@ -50,14 +50,14 @@ def strided_unary(bench: Bench, op: str, kind: str) -> list[Check]:
     source = memory.reshape(-1)[start:]
     oracle, roundings = _OPERATIONS[op]
     wide = x if roundings == 0 else x.astype(np.float64)
-    want = oracle(wide)
+    expected = oracle(wide)
     out = np.zeros(x.shape, x.dtype)
     shape = np.array(x.shape, np.int32)
     grid = (x.shape[3], x.shape[2], x.shape[1] * x.shape[0])
     program[f"g_{op}{kind}"](source, out, shape, strides, x.ndim, grid=grid, threadgroup=(4, 4, 3))
     plane = np.zeros(x.shape[2:], x.dtype)
     program[f"g2_{op}{kind}"](source, plane, strides[2:].copy(), grid=(x.shape[3], x.shape[2]))
-    return [Check(out, want, roundings), Check(plane, want[0, 0], roundings)]
+    return [Check(out, expected, roundings), Check(plane, expected[0, 0], roundings)]
 
 
 def _complex(x: Array) -> Array:
@@ -73,7 +73,7 @@ def complex_ops(bench: Bench, n: int) -> list[Check]:
     y[n // 2] = x[n // 2]
     c = {"real": 0.5, "imag": -2.0}
     a, b, given = _complex(x), _complex(y), 0.5 - 2j
-    want = {"add": a + b, "multiply_add": a * b + given, "divide": a / b}
+    expected = {"add": a + b, "multiply_add": a * b + given, "divide": a / b}
     scale = {"add": abs(a) + abs(b), "multiply_add": abs(a) * abs(b) * 2 + 3, "divide": abs(a / b)}
     checks = [
         Check(
@@ -83,7 +83,7 @@ def complex_ops(bench: Bench, n: int) -> list[Check]:
             scale=np.repeat(scale[name], 2),
             epsilon=np.float32,
         )
-        for name, w in want.items()
+        for name, w in expected.items()
     ]
     larger = np.where((x["real"] < y["real"]) | ((x["real"] == y["real"]) & (x["imag"] < y["imag"])), y, x)
     checks.append(Check(program.maximum(x, y, c=c, grid=n), larger))
@@ -107,10 +107,10 @@ def gather_scatter(bench: Bench, kind: str, rows: int, width: int, n: int) -> li
     program[f"gather_{kind}"](source, indices, out, rows, grid=(width // 4, n))
     sums = source.copy()
     program[f"scatter_add_{kind}"](updates, indices, sums.reshape(-1), rows, grid=(width // 4, n))
-    want, magnitude = source.astype(np.float64), np.abs(source).astype(np.float64)
-    np.add.at(want, places, updates)
+    expected, magnitude = source.astype(np.float64), np.abs(source).astype(np.float64)
+    np.add.at(expected, places, updates)
     np.add.at(magnitude, places, np.abs(updates))
-    return [Check(out, source[places]), Check(sums, want, roundings=n + 1, scale=magnitude)]
+    return [Check(out, source[places]), Check(sums, expected, roundings=n + 1, scale=magnitude)]
 
 
 @table.case(
@@ -123,11 +123,11 @@ def transpose(bench: Bench, kind: str, shape: tuple[int, int]) -> Check:
         if kind != "uint"
         else (bench.rng.integers(0, 2**32, shape, dtype=np.uint32))
     )
-    want = x.swapaxes(0, 1)
-    out = np.zeros(want.shape, dtype)
+    expected = x.swapaxes(0, 1)
+    out = np.zeros(expected.shape, dtype)
     grid = (padded(shape[1], 32), padded(shape[0], 32) // 4)
     bench.load()[f"transpose_{kind}"](x, out, shape, grid=grid, threadgroup=(32, 8))
-    return Check(out, want)
+    return Check(out, expected)
 
 
 @table.case({"n": 1, "k": 1}, {"n": 1000, "k": 17}, {"n": 77, "k": 32})

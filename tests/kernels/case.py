@@ -42,24 +42,24 @@ class Check:
 
     def verify(self) -> None:
         """Raise an AssertionError that names the worst element."""
-        got, want = np.asarray(self.got), np.asarray(self.want)
-        assert got.shape == want.shape, f"shape {got.shape}, want {want.shape}"
+        got, expected = np.asarray(self.got), np.asarray(self.want)
+        assert got.shape == expected.shape, f"shape {got.shape}, want {expected.shape}"
         if self.roundings == 0:
-            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(got, expected)
             return
-        numbers, want = got.astype(np.float64), want.astype(np.float64)
-        finite = np.isfinite(want)
-        np.testing.assert_array_equal(numbers[~finite], want[~finite])
-        scale = np.broadcast_to(np.abs(want) if self.scale is None else self.scale, want.shape)
+        numbers, expected = got.astype(np.float64), expected.astype(np.float64)
+        finite = np.isfinite(expected)
+        np.testing.assert_array_equal(numbers[~finite], expected[~finite])
+        scale = np.broadcast_to(np.abs(expected) if self.scale is None else self.scale, expected.shape)
         kind = self.epsilon or got.dtype
         unit, tiny = _precision(np.dtype(kind))
         with np.errstate(invalid="ignore"):
-            excess = np.abs(numbers - want) / (unit / 2 * scale + tiny)
+            excess = np.abs(numbers - expected) / (unit / 2 * scale + tiny)
         excess = np.where(finite, excess, 0)
         if excess.size and not excess.max() <= self.roundings:
             worst = np.unravel_index(np.nanargmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)
             message = (
-                f"at {tuple(map(int, worst))}: got {numbers[worst]!r}, want {want[worst]!r}: "
+                f"at {tuple(map(int, worst))}: got {numbers[worst]!r}, want {expected[worst]!r}: "
                 f"{excess[worst]:.3g} roundings, {self.roundings:g} allowed"
             )
             raise AssertionError(message)

@@ -22,8 +22,8 @@ def fft(bench: Bench, n: int) -> list[Check]:
         threads = max(n // 2, 1)
         bench.load(N=n, inverse=inverse).fft(x, out, grid=rows * threads, threadgroup=threads)
         norm = np.sqrt((np.abs(numbers) ** 2).sum(-1))[:, None, None]  # each output's error is spread over all inputs
-        want = np.ascontiguousarray(oracle)[..., None].view(np.float64)
-        checks.append(Check(out, want, roundings=8 * max(np.log2(n), 1), scale=norm))
+        expected = np.ascontiguousarray(oracle)[..., None].view(np.float64)
+        checks.append(Check(out, expected, roundings=8 * max(np.log2(n), 1), scale=norm))
     return checks
 
 
@@ -44,10 +44,10 @@ def mandelbrot(bench: Bench, width: int, height: int) -> list[Check]:
         count += inside
         z = np.where(inside, z * z + c, z)
     palette = np.array([[0, 7, 100, 255], [32, 107, 203, 255], [237, 255, 255, 255], [255, 170, 0, 255]])
-    want = np.where((count == iterations)[..., None], [0, 0, 0, 255], palette[count % 4])
+    expected = np.where((count == iterations)[..., None], [0, 0, 0, 255], palette[count % 4])
     sure = ~close
     assert sure.mean() > 0.9
-    return [Check(escape[sure], count[sure]), Check(image[sure], want[sure])]
+    return [Check(escape[sure], count[sure]), Check(image[sure], expected[sure])]
 
 
 @table.case({"width": 1, "height": 1}, {"width": 50, "height": 37}, metal=False)  # lambdas need MSL 3.2
@@ -101,9 +101,9 @@ def bicubic(bench: Bench, kind: str, old: tuple[int, int], new: tuple[int, int])
         grid=(channels, new[1], new[0]),
     )
     rows, columns = _resampling(old[0], new[0]), _resampling(old[1], new[1])
-    want = np.einsum("yh,xw,hwc->yxc", rows, columns, image.astype(np.float64))
+    expected = np.einsum("yh,xw,hwc->yxc", rows, columns, image.astype(np.float64))
     if kind == "uchar":
-        off = np.abs(got - np.clip(want, 0, 255))
+        off = np.abs(got - np.clip(expected, 0, 255))
         return Check((off <= 0.5 + 1e-3).all(), np.array(True))
     # The position t has the rounding of a coordinate of up to 20, times the slope of the weights.
-    return Check(got, want, roundings=64, scale=np.full(want.shape, 255 * 4))
+    return Check(got, expected, roundings=64, scale=np.full(expected.shape, 255 * 4))

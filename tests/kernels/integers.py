@@ -36,10 +36,10 @@ def threefry(bench: Bench, keys: int, nbytes: int) -> list[Check]:
     half = -(-nbytes // 8)
     bench.load().threefry(key, out, nbytes, grid=(keys, half))
     counts = np.arange(half), half + np.arange(half)
-    want = np.stack([_threefry(k, counts).T.reshape(-1).view(np.int8)[:nbytes] for k in key])
+    expected = np.stack([_threefry(k, counts).T.reshape(-1).view(np.int8)[:nbytes] for k in key])
     # A known answer from the authors' test vectors (Random123, kat_vectors).
     known = _threefry((0x13198A2E, 0x03707344), ([0x243F6A88], [0x85A308D3])).reshape(-1)
-    return [Check(out, want), Check(known, np.array([0xC4923A9C, 0x483DF7A0]))]
+    return [Check(out, expected), Check(known, np.array([0xC4923A9C, 0x483DF7A0]))]
 
 
 def _philox(counter: Array, seed: int) -> Array:
@@ -64,11 +64,11 @@ def philox(bench: Bench, n: int) -> list[Check]:
     seed, offset = int(bench.rng.integers(2**63)), 2**32 - 5  # the counter carries into its second word
     bits, uniform = bench.load().philox_uniform(seed=seed, offset=offset, grid=n, shapes={"bits": n, "uniform": n})
     counts = (np.uint64(offset) + np.arange(n, dtype=np.uint64)).view(np.uint32).reshape(n, 2)
-    want = _philox(np.pad(counts, ((0, 0), (0, 2))), seed)
+    expected = _philox(np.pad(counts, ((0, 0), (0, 2))), seed)
     known = _philox(np.zeros((1, 4), np.uint32), 0)[0]  # Random123, kat_vectors
     return [
-        Check(bits, want),
-        Check(uniform, (want >> 8) * 2.0**-24),
+        Check(bits, expected),
+        Check(uniform, (expected >> 8) * 2.0**-24),
         Check(known, np.array([0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8])),
     ]
 
@@ -80,8 +80,8 @@ def histogram(bench: Bench, n: int) -> Check:
     pixels[:, 3] = 255  # all threads in one bin
     bins = np.zeros((4, 256), np.uint32)
     program.histogram(pixels, bins, n, grid=1024, threadgroup=256)
-    want = np.stack([np.bincount(pixels[:, k], minlength=256) for k in range(4)])
-    return Check(bins, want)
+    expected = np.stack([np.bincount(pixels[:, k], minlength=256) for k in range(4)])
+    return Check(bins, expected)
 
 
 @table.case({"n": 1}, {"n": 5000}, metal=False)  # float atomics need Metal 3
@@ -137,6 +137,6 @@ def sha256(bench: Bench, n: int) -> list[Check]:
     found = np.full(1, 2**32 - 1, np.uint32)
     program.sha256_search(message, digests, found, 5, grid=n)
     head = message.tobytes()[:60]
-    want = [np.frombuffer(hashlib.sha256(head + i.to_bytes(4, "big")).digest(), ">u4") for i in range(n)]
-    hits = [i for i, words in enumerate(want) if int(words[0]) < 2**27]
-    return [Check(digests["words"], np.stack(want)), Check(found, np.array([min(hits, default=2**32 - 1)]))]
+    expected = [np.frombuffer(hashlib.sha256(head + i.to_bytes(4, "big")).digest(), ">u4") for i in range(n)]
+    hits = [i for i, words in enumerate(expected) if int(words[0]) < 2**27]
+    return [Check(digests["words"], np.stack(expected)), Check(found, np.array([min(hits, default=2**32 - 1)]))]

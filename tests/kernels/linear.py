@@ -28,11 +28,11 @@ def q4_matvec(bench: Bench, rows: int, columns: int) -> Check:
     nibbles = np.concatenate([blocks["qs"] & 15, blocks["qs"] >> 4], axis=-1).astype(np.float64)
     scale = blocks["d"].astype(np.float64)[..., None]
     inputs = x.astype(np.float64).reshape(-1, 32)
-    want = ((nibbles - 8) * scale * inputs).sum((1, 2))
+    expected = ((nibbles - 8) * scale * inputs).sum((1, 2))
     # Nibbles and their bias are summed separately, so both magnitudes count: two roundings per term, and the sum's
     # depth.
     magnitude = ((nibbles + 8) * scale * np.abs(inputs)).sum((1, 2))
-    return Check(got, want, roundings=2 + columns / 16, scale=magnitude)
+    return Check(got, expected, roundings=2 + columns / 16, scale=magnitude)
 
 
 @table.case({"kind": "float", "n": 1}, {"kind": "float", "n": 77}, {"kind": "half", "n": 33})
@@ -43,8 +43,8 @@ def q8_dequantize(bench: Bench, kind: str, n: int) -> Check:
     blocks["q"][0, :3] = -128, 127, 0
     kernel = bench.load()[f"dequantize_q8_{kind}"]
     got = kernel(blocks.astype(kernel.program.dtype("block_q8")), shapes={"out": n * 8}, grid=n * 8)
-    want = blocks["scale"][:, None] * blocks["q"].astype(np.float16)  # half times half is half for any T
-    return Check(got.reshape(n, 32), want.astype(np.float64), roundings=2, epsilon=np.float16)
+    expected = blocks["scale"][:, None] * blocks["q"].astype(np.float16)  # half times half is half for any T
+    return Check(got.reshape(n, 32), expected.astype(np.float64), roundings=2, epsilon=np.float16)
 
 
 _GEMM = {
@@ -80,16 +80,16 @@ def gemm_tiled(
     bench.load(**constants)[f"gemm_{tile}"](a, b, d, params, **extra, grid=grid, threadgroup=threads)
     a, b = (a.T if ta else a).astype(np.float64), (b.T if tb else b).astype(np.float64)
     added = extra["bias"].astype(np.float64) if bias else np.zeros(n)
-    want = alpha * (a @ b) + added
+    expected = alpha * (a @ b) + added
     magnitude = alpha * (np.abs(a) @ np.abs(b)) + np.abs(added)
     if activation == 1:
-        want = np.maximum(want, 0)
+        expected = np.maximum(expected, 0)
     if activation == 2:
-        want = want / (1 + np.exp(-want))
+        expected = expected / (1 + np.exp(-expected))
     # One float rounding per step of the sum, and a few of the activation, whose slope is at most 1.1; the result is
     # rounded to its own type.
     steps = (k + 8) * float(np.finfo(np.float32).eps / np.finfo(dtype).eps)
-    return Check(d, want, roundings=1, scale=np.abs(want) + 1.1 * steps * magnitude)
+    return Check(d, expected, roundings=1, scale=np.abs(expected) + 1.1 * steps * magnitude)
 
 
 @table.case(

@@ -67,12 +67,13 @@ def layer_norm(bench: Bench, rows: int, columns: int, threads: int, affine: bool
         threadgroup_memory={"scratch": 32 * 4},
     )
     wide = x.astype(np.float64)
-    want = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    expected = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
     if affine:
-        want = want * weight + bias
+        expected = expected * weight + bias
     # The mean, about 100, has an error of a few of its roundings, divided by a deviation of 1 (0.003 in a row of one).
     depth = 8 + columns / threads
-    return Check(y, want, roundings=depth, scale=np.abs(want) + 100 / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * 3)
+    scale = np.abs(expected) + 100 / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * 3
+    return Check(y, expected, roundings=depth, scale=scale)
 
 
 @table.case(
@@ -94,8 +95,8 @@ def rms_norm(bench: Bench, kind: str, rows: int, columns: int, threads: int) -> 
         threadgroup_memory={"shmem": 32 * 4},
     )
     wide = x.astype(np.float64)
-    want = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6) * weight
-    return Check(y, want, roundings=12 + columns / threads)  # all terms are positive
+    expected = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6) * weight
+    return Check(y, expected, roundings=12 + columns / threads)  # all terms are positive
 
 
 @table.case(
@@ -115,13 +116,13 @@ def rope(bench: Bench, name: str) -> Check:
         (wide[..., 0::2], wide[..., 1::2]) if "traditional" in name else (wide[..., :pairs], wide[..., pairs:])
     )
     turned = first * c - second * s, first * s + second * c
-    want = np.stack(turned, -1).reshape(x.shape) if "traditional" in name else np.concatenate(turned, -1)
+    expected = np.stack(turned, -1).reshape(x.shape) if "traditional" in name else np.concatenate(turned, -1)
     # The angle, up to 10.5, has an error of a few of its roundings.
     length = np.hypot(first, second)
     scale_of = (
         np.stack([length] * 2, -1).reshape(x.shape) if "traditional" in name else np.concatenate([length] * 2, -1)
     )
-    return Check(out, want, roundings=64 if dtype == np.float32 else 3, scale=scale_of)
+    return Check(out, expected, roundings=64 if dtype == np.float32 else 3, scale=scale_of)
 
 
 @table.case(
@@ -171,9 +172,9 @@ def im2col(bench: Bench, shape: Any, taps: Any, padding: Any, stride: Any, dilat
     program = bench.load()
     n, c, *size = shape
     image, weights = bench.normal(*shape), bench.normal(4, c, *taps)
-    want = _convolution(image.astype(np.float64), weights.astype(np.float64), padding, stride, dilation)
+    expected = _convolution(image.astype(np.float64), weights.astype(np.float64), padding, stride, dilation)
     magnitude = _convolution(np.abs(image), np.abs(weights), padding, stride, dilation)
-    out_size = want.shape[2:]
+    out_size = expected.shape[2:]
     params = {
         "channels": c,
         "size": size,
@@ -195,7 +196,7 @@ def im2col(bench: Bench, shape: Any, taps: Any, padding: Any, stride: Any, dilat
     left, right = (columns[0].astype(np.float64) * y).sum(), (image[0].astype(np.float64) * folded).sum()
     total = (np.abs(columns[0]).astype(np.float64) * np.abs(y)).sum() + 1
     return [
-        Check(out.reshape(want.shape), want, roundings=rows + 2, scale=magnitude + 1e-6),
+        Check(out.reshape(expected.shape), expected, roundings=rows + 2, scale=magnitude + 1e-6),
         Check(np.float32(right), np.asarray(left), roundings=2 * taps[0] * taps[1] + 2, scale=total),
     ]
 
@@ -210,8 +211,8 @@ def winograd(bench: Bench, channels: int, size: tuple[int, int]) -> Check:
     tiles = (-(-out.shape[2] // 2), -(-out.shape[1] // 2))
     program.winograd(image, filters, out, (channels, *size), grid=tiles)
     plain = (1, 1)
-    want = _convolution(image[None].astype(np.float64), weights.astype(np.float64), (0, 0), plain, plain)[0]
+    expected = _convolution(image[None].astype(np.float64), weights.astype(np.float64), (0, 0), plain, plain)[0]
     # The transforms add up to 4 x 4 elements of the image and 9 of the filter; the sum of magnitudes bounds the
     # roundings.
     bound = 16 * np.abs(image).max() * np.abs(weights).sum((1, 2, 3))[:, None, None]
-    return Check(out, want, roundings=12 + channels, scale=np.broadcast_to(bound, want.shape))
+    return Check(out, expected, roundings=12 + channels, scale=np.broadcast_to(bound, expected.shape))

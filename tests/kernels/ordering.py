@@ -155,5 +155,5 @@ def compact(bench: Bench, n: int, threads: int) -> list[Check]:
     if kept.size:
         program.compact_write(x, counts, kept, 0.3, **launch)
     where = np.flatnonzero(x > np.float32(0.3))
-    want = np.stack([x[where], where.astype(np.float32)], -1)
-    return [Check(total, np.array([where.size])), Check(kept, want)]
+    expected = np.stack([x[where], where.astype(np.float32)], -1)
+    return [Check(total, np.array([where.size])), Check(kept, expected)]

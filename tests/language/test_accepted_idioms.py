@@ -196,7 +196,7 @@ MORE: dict[str, dict[str, object]] = {
 
 @pytest.mark.filterwarnings("ignore:[\\s\\S]*is left out:metalnb.MetalnbWarning")
 @pytest.mark.parametrize("name", ON_FLOATS)
-def test_idioms_on_floats(name: str) -> None:
+def test_idioms_compute_what_their_oracles_compute(name: str) -> None:
     cell, oracle = ON_FLOATS[name]
     program = mnb.compile(cell, engine="cpu")
     assert list(program) == [KERNELS_OF.get(name, "k")]
@@ -291,7 +291,7 @@ def test_lanes_of_bool_vectors_are_conditions(lanes: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("operation", ["+", "max"])
-def test_a_while_loop_around_compare_exchange(operation: str) -> None:
+def test_a_while_loop_around_compare_exchange_ends(operation: str) -> None:
     updated = "as_type<float>(expected) + x[i]" if operation == "+" else "max(as_type<float>(expected), x[i])"
     cell = STD + f"""kernel void k(device atomic_uint* a, device const float* x, {ID}) {{
     uint expected = atomic_load_explicit(a, memory_order_relaxed);

@@ -28,7 +28,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize(("params", "body", "every"), ROWS.values(), ids=ROWS.keys())
-def test_parameters_accessed_at_every_grid_position(params: str, body: str, every: set[str]) -> None:
+def test_parameters_accessed_at_every_grid_position_are_known(params: str, body: str, every: set[str]) -> None:
     kernel = mnb.compile(f"{HEAD}kernel void k({params}, uint i [[thread_position_in_grid]]) {{ {body} }}").k
     assert {p.name for p in kernel.signature.params if p.every} == every
 

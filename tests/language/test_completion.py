@@ -1,13 +1,11 @@
 """Completion of MSL: what libclang offers at a position, what of it is shown, and IPython's part."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from msl.specification import CHAPTERS
-from traitlets.config import Config
 
 from metalnb.msl.editor import complete as module
 from metalnb.msl.editor.class_members import methods
@@ -118,7 +116,7 @@ def test_a_header_cell_is_read_behind_the_library_as_others_include_it() -> None
     assert [c.text for c in complete(text[:-4], len(text) - 4, HEADERS, "mine.h")[1]] == ["simd_sum"]
 
 
-def test_headers_and_directives() -> None:
+def test_headers_and_directives_are_completed() -> None:
     assert at("}\n#include <")[0] == "metal_stdlib"
     assert "simd/simd.h" in at("}\n#include <simd/")
     assert at('}\n#include "sh') == ["shared.h"]
@@ -245,7 +243,7 @@ def test_no_place_of_a_cell_raises() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n", "(", ")))", "\ufeffvoid f", "a\r\nb.", "\0", "template <", '#include "', "'"]
 )
-def test_no_text_raises(text: str) -> None:
+def test_completing_any_text_raises_nothing(text: str) -> None:
     for offset in range(len(text) + 1):
         complete(text, offset)
 
@@ -277,15 +275,6 @@ def test_methods_are_read_off_the_text() -> None:
 
 
 # IPython ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    shell.extension_manager.unload_extension("metalnb")
-    InteractiveShell.clear_instance()
 
 
 def offered(shell: InteractiveShell, text: str) -> list[Any]:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from ipykernel.ipkernel import IPythonKernel
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 from metalnb.display.descriptions import bundle
 from metalnb.magics.inspection import FINDINGS, MISTAKES
@@ -206,15 +205,6 @@ def test_text_and_html_say_the_same() -> None:
 
 
 # IPython and Jupyter ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    shell.extension_manager.unload_extension("metalnb")
-    InteractiveShell.clear_instance()
 
 
 def said(shell: InteractiveShell, cell: str, capsys: pytest.CaptureFixture[str]) -> str:

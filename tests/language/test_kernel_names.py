@@ -43,7 +43,7 @@ def test_kernels_of_one_name_in_two_namespaces() -> None:
         assert x[0] == value
 
 
-def test_a_kernel_template_named_as_a_library_function() -> None:
+def test_a_kernel_template_may_be_named_as_a_library_function() -> None:
     cell = STD + f"""template <typename T, typename U>
 kernel void cross(device T* o [[buffer(0)]], constant U* a [[buffer(1)]], {ID}) {{ const U c = cross(a[i],
     a[i + 1]); o[i] = c.x; }}

@@ -64,7 +64,7 @@ def test_a_file_of_600_kernels() -> None:
 
 
 @pytest.mark.parametrize("macros", [False, True])
-def test_a_template_file_of_600_instantiations(
+def test_a_template_file_of_600_instantiations_compiles_only_the_kernel_that_is_called(
     macros: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("METALNB_CACHE", str(tmp_path))  # a file read before is not parsed again

@@ -45,7 +45,7 @@ template [[host_name("get_rows_q4_0")]] kernel get_rows_q_t get_rows_q<block_q4_
 """
 
 
-def test_quantized_rows_through_a_function_as_template_argument() -> None:
+def test_a_function_as_template_argument_reads_quantized_rows() -> None:
     rng = np.random.default_rng(0)
     blocks = np.zeros((3, 2), dtype=[("d", "f2"), ("qs", "u1", 16)])
     blocks["d"], blocks["qs"] = rng.random((3, 2)), rng.integers(0, 256, (3, 2, 16))
@@ -157,7 +157,7 @@ void k(device P* x [[buffer(0)]], device const float* bias [[buffer(1), function
 
 @pytest.mark.parametrize("n", [None, 5])
 @pytest.mark.parametrize("biased", [False, True])
-def test_function_constants_arrays_and_packed_vectors(n: int | None, biased: bool) -> None:
+def test_function_constants_arrays_and_packed_vectors_work_together(n: int | None, biased: bool) -> None:
     program = mnb.compile(CONSTANTS, constants={"use_bias": biased, **({"N": n} if n else {})}, engine="cpu")
     x, bias = np.zeros(6, program.dtype("P")), np.arange(6, dtype=np.float32)
     x["p"] = given = np.arange(18).reshape(6, 3)
@@ -204,7 +204,7 @@ kernel void k(device half* x, device int* y, {ID}) {{
 }}"""
 
 
-def test_traits_and_packs() -> None:
+def test_type_traits_and_parameter_packs_compute_right_values() -> None:
     x, y = np.arange(6, dtype=np.float16), np.arange(6, dtype=np.int32)
     mnb.compile(TRAITS, engine="cpu").k(x, y)
     np.testing.assert_array_equal(x, np.arange(6) / 2 + 3)
@@ -303,7 +303,7 @@ template [[host_name("full")]] kernel scores_t scores<float, 4, false>;
 
 
 @pytest.mark.parametrize("name", ["causal", "full"])
-def test_a_tile_in_threadgroup_memory_behind_a_class(name: str) -> None:
+def test_a_class_may_hold_a_tile_in_threadgroup_memory(name: str) -> None:
     q, k = np.random.default_rng(4).integers(-3, 4, (2, 8, 4)).astype(np.float32)
     out = np.zeros(8, np.float32)
     kernel = mnb.compile(ATTENTION, engine="cpu")[name]

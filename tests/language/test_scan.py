@@ -45,7 +45,7 @@ def words(text: str) -> list[str]:
         ("a\u00a0b\u2028c", ["a", "b", "c"]),
     ],
 )
-def test_tokens(text: str, expected: list[str]) -> None:
+def test_text_is_split_into_the_expected_tokens(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
@@ -91,7 +91,7 @@ def test_lookalikes_of_directives_are_ignored(text: str) -> None:
         ("a < b ;", 1, -1),
     ],
 )
-def test_closing_bracket(text: str, at: int, end: int) -> None:
+def test_closing_bracket_is_found_or_reported_missing(text: str, at: int, end: int) -> None:
     assert Tree(tokenize(text).program).close(at) == end
 
 
@@ -233,14 +233,14 @@ STORAGE = {
 
 
 @pytest.mark.parametrize("text", [pytest.param(t, id=n) for n, t in SPELLINGS.items()])
-def test_spellings(text: str) -> None:
+def test_unusual_spellings_of_a_kernel_compile_and_run(text: str) -> None:
     y = np.zeros(3, np.int32)
     mnb.compile(HEAD + text if "metal_stdlib" not in text and text[0] != "\ufeff" else text).k(y, grid=3)
     assert y.tolist() == [7, 7, 7]
 
 
 @pytest.mark.parametrize("body", [pytest.param(t, id=n) for n, t in STORAGE.items()])
-def test_threadgroup_storage(body: str) -> None:
+def test_threadgroup_variables_may_be_declared_in_any_form(body: str) -> None:
     assert mnb.compile(HEAD + KERNEL + "{ " + body + " }").k(grid=3).tolist() == [7, 7, 7]
 
 
@@ -343,7 +343,7 @@ template [[host_name("inner_long")]] [[kernel]] decltype(same<long>) same<long>;
     assert program.renamed(grid=2).tolist() == [9, 9]
 
 
-def test_function_constants() -> None:
+def test_function_constants_replace_defaults_and_optional_arguments() -> None:
     source = (
         HEAD
         + """
@@ -397,7 +397,7 @@ def test_function_constants_of_every_type(kind: str, value: float) -> None:
         ("", "Metal kernel k."),
     ],
 )
-def test_doc_comment(comment: str, doc: str) -> None:
+def test_comment_before_a_kernel_is_its_docstring(comment: str, doc: str) -> None:
     kernel = mnb.compile(f"{comment}\n{KERNEL}{{ y[i] = 7; }}").k
     assert (
         kernel.__doc__
@@ -405,7 +405,7 @@ def test_doc_comment(comment: str, doc: str) -> None:
     )
 
 
-def test_a_kernel_named_as_a_library_function() -> None:
+def test_a_kernel_may_be_named_as_a_library_function() -> None:
     x = np.array([1, 2, 8], np.float32)
     program = mnb.compile(
         HEAD
@@ -414,7 +414,7 @@ def test_a_kernel_named_as_a_library_function() -> None:
     np.testing.assert_allclose(program.log(x), np.log(x), rtol=1e-6)
 
 
-def test_header_cells() -> None:
+def test_header_cells_include_one_another() -> None:
     headers = {
         "shapes.h": '#include <metal_stdlib>\nusing namespace metal;\n#include "deeper/twice.h"\n#pragma once\nstruct Pair { int a, b; };',
         "deeper/twice.h": "inline int twice(int x) { return 2 * x; }",

@@ -21,13 +21,13 @@ def same(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("n", [0, 1, 5])
 @pytest.mark.parametrize("m", [None, 3, 7])
 @pytest.mark.parametrize("k", [-2, 0, 1, 9])
-def test_indices_of_triangles(n: int, m: int | None, k: int) -> None:
+def test_indices_of_triangles_match_numpy(n: int, m: int | None, k: int) -> None:
     same(mnb.tril_indices(n, k, m), np.tril_indices(n, k, m))
     same(mnb.triu_indices(n, k, m), np.triu_indices(n, k, m))
     same(mnb.tri(n, m, k), np.tri(n, m, k))
 
 
-def test_indices_of_grids() -> None:
+def test_indices_of_grids_match_numpy() -> None:
     same(mnb.diag_indices(3, 3), np.diag_indices(3, 3))
     for shape in ((2, 3), (4,), (0, 2), ()):
         same(mnb.indices(shape), np.indices(shape))
@@ -36,8 +36,8 @@ def test_indices_of_grids() -> None:
 
 def test_numbers_spaced_by_powers() -> None:
     for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}, {"base": 2.0, "num": 11}, {"num": 1}, {"num": 0}):
-        got, want = mnb.logspace(-3, 5, **options).read(), np.logspace(-3, 5, **options)
-        assert np.allclose(got, want, rtol=60 * 2**-24, atol=0)
+        got, expected = mnb.logspace(-3, 5, **options).read(), np.logspace(-3, 5, **options)
+        assert np.allclose(got, expected, rtol=60 * 2**-24, atol=0)
     for ends in ((1, 1e6), (-2, -300), (1e3, 1e-3)):
         for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}):
             got = mnb.geomspace(*ends, **options).read()
@@ -62,7 +62,7 @@ def test_numpy_functions_dispatch_to_our_ops() -> None:
     same(np.gcd(mnb.asarray([12]), 18), np.array([6]))
 
 
-def test_einsum_of_no_axes_and_of_views() -> None:
+def test_einsum_of_no_axes_and_of_views_matches_numpy() -> None:
     x = mnb.arange(12, dtype="float32").reshape(3, 4)
     assert mnb.einsum(",i->i", mnb.asarray(2.0), x[0]).tolist() == [0, 2, 4, 6]
     copied = mnb.einsum("ij->ji", x)
@@ -156,7 +156,7 @@ def test_numpys_other_names_are_defined() -> None:
     assert mnb.squeeze(mnb.ones((1, 2, 1, 3))).shape == (2, 3)
 
 
-def test_dot_and_inner_of_arrays_and_numbers() -> None:
+def test_dot_and_inner_of_arrays_and_numbers_match_numpy() -> None:
     host = np.arange(6, dtype=np.float32).reshape(2, 3)
     x = mnb.asarray(host)
     assert float(mnb.dot(x[0], x[1])) == float(np.dot(host[0], host[1])) == float(x[0].dot(x[1]))

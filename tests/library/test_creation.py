@@ -16,20 +16,20 @@ DTYPES = ("bool", "int8", "int64", "uint16", "uint64", "float16", "float32", "bf
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), 3, (2, 3), (0, 4), (257, 1025)])
-def test_filled_arrays(dtype: str, shape: Any) -> None:
+def test_filled_arrays_match_numpy_in_every_dtype(dtype: str, shape: Any) -> None:
     own = getattr(mnb, dtype)
     for made, value in (
         (mnb.zeros(shape, dtype=dtype), 0),
         (mnb.ones(shape, dtype=own), 1),
         (mnb.full(shape, True, dtype=dtype), 1),
     ):
-        want = np.full(shape, value, own)
+        expected = np.full(shape, value, own)
         assert made.dtype == own
-        assert made.shape == want.shape
-        assert np.array_equal(made.read(), want)
+        assert made.shape == expected.shape
+        assert np.array_equal(made.read(), expected)
         for like, number in ((mnb.zeros_like(made), 0), (mnb.ones_like(made), 1), (mnb.full_like(made, 1), 1)):
             assert np.array_equal(like.read(), np.full(shape, number, own))
-    assert mnb.empty_like(made).shape == want.shape
+    assert mnb.empty_like(made).shape == expected.shape
 
 
 def test_dtypes_left_out_are_the_standards() -> None:
@@ -47,9 +47,9 @@ def test_dtypes_left_out_are_the_standards() -> None:
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.integers(-50, 50).filter(bool))
 def test_counting_by_integers_is_exact(start: int, stop: int, step: int) -> None:
     for dtype in (None, "int32", "float32"):
-        got, want = mnb.arange(start, stop, step, dtype=dtype), np.arange(start, stop, step, dtype=dtype or "int64")
-        assert got.dtype == want.dtype
-        assert np.array_equal(got.read(), want)
+        got, expected = mnb.arange(start, stop, step, dtype=dtype), np.arange(start, stop, step, dtype=dtype or "int64")
+        assert got.dtype == expected.dtype
+        assert np.array_equal(got.read(), expected)
 
 
 def test_counting_reaches_the_ends_of_the_dtypes() -> None:
@@ -74,11 +74,11 @@ finite = st.floats(-(2.0**60), 2.0**60, allow_subnormal=False, width=32).filter(
 @given(finite, finite, st.integers(0, 2000), st.booleans())
 def test_a_linspace_is_rounded_once(start: float, stop: float, num: int, endpoint: bool) -> None:
     got = mnb.linspace(start, stop, num, endpoint=endpoint)
-    want = np.linspace(start, stop, num, endpoint=endpoint)
-    assert got.shape == want.shape
+    expected = np.linspace(start, stop, num, endpoint=endpoint)
+    assert got.shape == expected.shape
     # Where the steps cancel, ulp are measured at the size of the numbers added.
-    size = np.maximum(np.abs(want), 2.0**-40 * max(abs(start), abs(stop)))
-    assert np.all(np.abs(got.read() - want) <= 0.51 * np.spacing(size.astype(np.float32)) + 1e-44)
+    size = np.maximum(np.abs(expected), 2.0**-40 * max(abs(start), abs(stop)))
+    assert np.all(np.abs(got.read() - expected) <= 0.51 * np.spacing(size.astype(np.float32)) + 1e-44)
     if num and endpoint and num > 1:
         assert float(got[-1]) == np.float32(stop)
 
@@ -93,20 +93,20 @@ def test_long_ranges_stay_exact() -> None:
 
 @pytest.mark.parametrize("args", [(0.0, 1.0, 0.1), (1.0, 0.0, -0.07), (5.5,), (-2, 2, 0.5), (3.0, 1.0), (0, -1)])
 def test_arange_with_float_steps(args: tuple[float, ...]) -> None:
-    got, want = mnb.arange(*args), np.arange(*args)
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got.read(), want, rtol=1e-6, atol=1e-7)
+    got, expected = mnb.arange(*args), np.arange(*args)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got.read(), expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_short_floats_are_rounded_from_the_exact_number(dtype: str) -> None:
     got = mnb.linspace(-3, 3, 1001, dtype=dtype).astype("float32").read()
-    want = np.linspace(-3, 3, 1001).astype(np.float32).astype(getattr(mnb, dtype)).astype(np.float32)
-    assert np.array_equal(got, want)
+    expected = np.linspace(-3, 3, 1001).astype(np.float32).astype(getattr(mnb, dtype)).astype(np.float32)
+    assert np.array_equal(got, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_matrices(dtype: str) -> None:
+def test_eye_tril_and_triu_match_numpy(dtype: str) -> None:
     own = getattr(mnb, dtype)
     for args, k in (((3,), 0), ((2, 4), 1), ((4, 2), -1), ((3, 3), 5), ((0, 2), 0), ((65, 33), -7)):
         assert np.array_equal(mnb.eye(*args, k=k, dtype=dtype).read(), np.eye(*args, k=k, dtype=own))
@@ -118,12 +118,12 @@ def test_matrices(dtype: str) -> None:
 
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
 @pytest.mark.parametrize("sizes", [(), (3,), (3, 2), (3, 2, 4)])
-def test_grids(indexing: str, sizes: tuple[int, ...]) -> None:
+def test_meshgrid_matches_numpy(indexing: str, sizes: tuple[int, ...]) -> None:
     hosts = [np.arange(n) * 10 for n in sizes]
     got = mnb.meshgrid(*map(mnb.array, hosts), indexing=indexing)
-    want = np.meshgrid(*hosts, indexing=indexing)  # type: ignore[call-overload]
-    assert len(got) == len(want)
-    for one, right in zip(got, want, strict=True):
+    expected = np.meshgrid(*hosts, indexing=indexing)  # type: ignore[call-overload]
+    assert len(got) == len(expected)
+    for one, right in zip(got, expected, strict=True):
         assert np.array_equal(one.read(), right)
 
 

@@ -25,7 +25,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_means_and_variances(name: str) -> None:
+def test_distributions_have_their_means_and_variances(name: str) -> None:
     args, mean, variance = CALLS[name]
     x = getattr(mnb.random.default_rng(5), name)(*args, size=N).read().astype(np.float64)
     assert x.shape == (N,)
@@ -47,7 +47,7 @@ def test_a_seed_gives_the_same_numbers_and_each_call_others(name: str) -> None:
     assert getattr(mnb.random, name)(*args).shape == ()
 
 
-def test_shapes_of_distributions() -> None:
+def test_distributions_have_their_quantiles() -> None:
     """Quantiles show what means and variances do not."""
     rng = mnb.random.default_rng(2)
     x = np.sort(rng.exponential(size=N).numpy())

@@ -40,7 +40,7 @@ def of(*values: Any, dtype: str = "float32") -> Any:
     ("atan2", "int32", "int32", "float32"), ("pow", "uint8", "uint16", "uint16"),
     ("bitwise_and", "bool", "uint8", "uint8"), ("maximum", "bfloat16", "int64", "bfloat16"),
 ])  # fmt: skip
-def test_operands_are_promoted(name: str, one: str, other: str, result: str) -> None:
+def test_operands_are_promoted_to_the_expected_dtype(name: str, one: str, other: str, result: str) -> None:
     assert op(name)(of(1, dtype=one), of(1, dtype=other)).dtype.name == result
 
 
@@ -51,9 +51,9 @@ def test_operands_are_promoted(name: str, one: str, other: str, result: str) -> 
 ])  # fmt: skip
 def test_scalars_of_python_are_weak(dtype: str, scalar: Any, result: str) -> None:
     x = of(1, 0, dtype=dtype)
-    for got, want in ((op("add")(x, scalar), [1 + scalar, scalar]), (op("add")(scalar, x), [1 + scalar, scalar])):
+    for got, expected in ((op("add")(x, scalar), [1 + scalar, scalar]), (op("add")(scalar, x), [1 + scalar, scalar])):
         assert got.dtype.name == result
-        assert got.tolist() == want if result != "bool" else [True, True]
+        assert got.tolist() == expected if result != "bool" else [True, True]
 
 
 def test_integers_and_bool_become_float32_for_float_ops() -> None:
@@ -111,11 +111,11 @@ def test_out_may_be_any_view(rng: np.random.Generator) -> None:
     for key in (np.s_[:, :], np.s_[::-1, ::-1], np.s_[::2, 1::3], np.s_[5:, :7]):
         into = mnb.asarray(np.zeros((33, 34), np.float32))
         part = into[key]
-        want = np.zeros((33, 34), np.float32)
-        want[key] = x[key] + y[key]
-        given = mnb.asarray(x)[key], mnb.asarray(y)[key]
-        assert op("add")(*given, out=part) is part
-        np.testing.assert_array_equal(into.numpy(), want)
+        expected = np.zeros((33, 34), np.float32)
+        expected[key] = x[key] + y[key]
+        arguments = mnb.asarray(x)[key], mnb.asarray(y)[key]
+        assert op("add")(*arguments, out=part) is part
+        np.testing.assert_array_equal(into.numpy(), expected)
         turned = mnb.asarray(np.zeros((34, 33), np.float32))
         op("sqrt")(mnb.asarray(x), out=turned.T)
         np.testing.assert_array_equal(turned.numpy(), np.sqrt(x).T)
@@ -148,10 +148,10 @@ def test_overlapping_views_are_as_if_copied(dtype: str) -> None:
 @pytest.mark.usefixtures("shared_memory")
 def test_memory_that_is_shared_with_numpy_may_overlap() -> None:
     host = np.arange(1000, dtype=np.float32)
-    want = host.copy()
-    want[1:] += want[:-1].copy()
+    expected = host.copy()
+    expected[1:] += expected[:-1].copy()
     op("add")(mnb.asarray(host[1:]), mnb.asarray(host[:-1]), out=mnb.asarray(host[1:]))
-    np.testing.assert_array_equal(host, want)
+    np.testing.assert_array_equal(host, expected)
 
 
 def test_operators_in_place_write_into_the_same_memory() -> None:
@@ -187,10 +187,10 @@ def test_second_call_reuses_the_binding() -> None:
 def test_zeros_keep_their_signs(name: str) -> None:
     values = np.array([0.0, -0.0, -0.25, np.inf, -np.inf], np.float32)
     with np.errstate(all="ignore"):
-        want = op(name).row.reference(values.astype(np.float64))
+        expected = op(name).row.reference(values.astype(np.float64))
     got = op(name)(mnb.asarray(values)).read()
-    shown = ~np.isnan(want)
-    assert np.signbit(got[shown]).tolist() == np.signbit(want[shown]).tolist()
+    shown = ~np.isnan(expected)
+    assert np.signbit(got[shown]).tolist() == np.signbit(expected[shown]).tolist()
 
 
 def test_zeros_keep_their_signs_in_pairs() -> None:
@@ -199,11 +199,11 @@ def test_zeros_keep_their_signs_in_pairs() -> None:
     for name in ("copysign", "remainder", "fmod", "atan2", "floor_divide", "multiply", "nextafter"):
         reference = op(name).row.reference
         with np.errstate(all="ignore"):
-            want = reference(x, y)
+            expected = reference(x, y)
         got = op(name)(mnb.asarray(x), mnb.asarray(y)).read()
-        np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=name)
-        shown = ~np.isnan(want)
-        np.testing.assert_array_equal(np.signbit(got)[shown], np.signbit(want)[shown], err_msg=name)
+        np.testing.assert_allclose(got, expected, rtol=1e-6, err_msg=name)
+        shown = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(got)[shown], np.signbit(expected)[shown], err_msg=name)
 
 
 def test_division_of_integers_by_zero_does_not_end_the_process() -> None:
@@ -246,19 +246,19 @@ def test_results_written_past_the_caches(short: bool, start: int, n: int, rng: n
         assert plan_elementwise((n,), strips, device_of(mnb.use(None).caps), 8).kinds == "UV"
         lent = whole[start : start + n]  # NumPy's memory, with any alignment
     for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "fma", "abs", "relu", "relu6"):
-        given = (x, y, y[::-1])[: len(op(name).formula.operands)]
+        arguments = (x, y, y[::-1])[: len(op(name).formula.operands)]
         with np.errstate(all="ignore"):
-            want = op(name).row.reference(*(v.astype(np.float64) for v in given)).astype(np.float32)
-        a, *rest = (mnb.asarray(v, copy=True) for v in given)
-        assert np.array_equal(op(name)(a, *rest).numpy(), want, equal_nan=True), name
+            expected = op(name).row.reference(*(v.astype(np.float64) for v in arguments)).astype(np.float32)
+        a, *rest = (mnb.asarray(v, copy=True) for v in arguments)
+        assert np.array_equal(op(name)(a, *rest).numpy(), expected, equal_nan=True), name
         out = mnb.asarray(lent, copy=False) if short else mnb.empty(n)
         op(name)(a, *rest, out=out).wait()
-        assert np.array_equal(out.numpy(), want, equal_nan=True), name
-        if len(given) == 2:
+        assert np.array_equal(out.numpy(), expected, equal_nan=True), name
+        if len(arguments) == 2:
             with np.errstate(all="ignore"):
-                want = op(name).row.reference(x, np.float32(3))
+                expected = op(name).row.reference(x, np.float32(3))
             op(name)(a, 3, out=a).wait()
-            assert np.array_equal(a.numpy(), want, equal_nan=True), name
+            assert np.array_equal(a.numpy(), expected, equal_nan=True), name
     assert (whole[:start] == 42).all()
     assert (whole[start + n :] == 42).all()
 
@@ -276,7 +276,7 @@ def test_any_dtype_is_written_past_the_caches(dtype: str, rng: np.random.Generat
 
 @pytest.mark.usefixtures("shared_memory")
 @pytest.mark.long  # Seconds, and gigabytes; the tests above take the same path for smaller arrays
-def test_more_than_two_to_the_31_bytes() -> None:
+def test_arrays_of_more_than_two_to_the_31_bytes_are_computed_whole() -> None:
     if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 6 * 2**30:
         pytest.skip("needs 6 GiB of free memory")
     n = 2**31 + 1025
@@ -326,10 +326,10 @@ def test_the_outer_of_a_ufunc_takes_numbers_and_lists() -> None:
     x, host = mnb.asarray([1.0, 2.0]), np.array([1.0, 2.0], np.float32)
     for one, other in ((2, x), (x, 2), (x, x), ([1.0, 2.0, 3.0], x), (x, [3.0])):
         plain = [host if p is x else p for p in (one, other)]
-        got, want = np.subtract.outer(one, other), np.subtract.outer(*plain)
+        got, expected = np.subtract.outer(one, other), np.subtract.outer(*plain)
         assert isinstance(got, mnb.Array)
-        assert got.shape == want.shape
-        assert np.array_equal(got.read(), want)
+        assert got.shape == expected.shape
+        assert np.array_equal(got.read(), expected)
 
 
 def test_divmod_writes_both_outputs() -> None:
@@ -352,14 +352,14 @@ def test_only_ops_that_round_state_an_error() -> None:
         assert ("units in the last place" in op.__doc__) == (op.row.tolerance.get("float32", 0) > 0.5), op.name
 
 
-def test_sine_and_cosine_of_large_and_small_among_each_other(rng: np.random.Generator) -> None:
+def test_sine_and_cosine_of_mixed_magnitudes_match_numpy(rng: np.random.Generator) -> None:
     bits = rng.integers(0, 0x7F800000, 5000).astype(np.uint32)
     x = np.concatenate([bits, bits | 0x80000000]).astype(np.uint32).view(np.float32)
     x[::7] = rng.uniform(-7e4, 7e4, x[::7].size)  # on either side of 2^16
     for name in ("sin", "cos"):
-        want = getattr(np, name)(x.astype(np.longdouble)).astype(np.float64)
+        expected = getattr(np, name)(x.astype(np.longdouble)).astype(np.float64)
         got = getattr(mnb, name)(mnb.asarray(x)).numpy()
-        assert np.all(np.abs(got - want) <= 4 * np.spacing(np.abs(want).astype(np.float32))), name
+        assert np.all(np.abs(got - expected) <= 4 * np.spacing(np.abs(expected).astype(np.float32))), name
     beyond = np.array([np.inf, 1.0, -np.inf, np.nan, -0.0], np.float32)
     assert np.array_equal(np.isnan(mnb.sin(mnb.asarray(beyond)).numpy()), [True, False, True, True, False])
     assert np.array_equal(np.isnan(mnb.cos(mnb.asarray(beyond)).numpy()), [True, False, True, True, False])
@@ -376,8 +376,8 @@ def test_rows_that_a_threadgroup_takes_together(shape: tuple[int, ...], rng: np.
             y = mnb.asarray(np.ascontiguousarray(other))
             assert np.array_equal((given + y).numpy(), x + other)
             assert np.array_equal((y - given).numpy(), other - x)
-            for got, want in zip(chained(given, y), (x * other + x, x - other), strict=True):
-                assert np.allclose(got.numpy(), want, rtol=1e-6, atol=1e-6)
+            for got, expected in zip(chained(given, y), (x * other + x, x - other), strict=True):
+                assert np.allclose(got.numpy(), expected, rtol=1e-6, atol=1e-6)
     assert np.array_equal(given.copy().numpy(), x)
     assert np.array_equal((-given[-1:, ..., 3:]).numpy(), -x[-1:, ..., 3:])
     room = mnb.zeros(wide.shape)

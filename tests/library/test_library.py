@@ -129,9 +129,9 @@ def agrees(
             continue
         want: Any = None
         for layout in laid_out(sample.args):
-            given = [laid(a, layout) if isinstance(a, np.ndarray) else a for a in sample.args]
+            arguments = [laid(a, layout) if isinstance(a, np.ndarray) else a for a in sample.args]
             named = {k: laid(v, layout) if isinstance(v, np.ndarray) else v for k, v in sample.options.items()}
-            got = op(*given, **named)
+            got = op(*arguments, **named)
             several = got if isinstance(got, (tuple, list)) else (got,)
             if want is None:
                 want, wide = expected(op, sample.args, sample.options, several[0].dtype)

@@ -32,10 +32,10 @@ def test_special_numbers_are_converted_as_ieee_754_says() -> None:
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-8, 65520, 70000, 1.0009766, 3.3895e38], np.float32)
     with np.errstate(over="ignore"):
         for to in ("float16", "bfloat16"):
-            want = special.astype(getattr(mnb, to)).astype(np.float32)
+            expected = special.astype(getattr(mnb, to)).astype(np.float32)
             got = mnb.array(special).astype(to).astype("float32").read()
-            assert np.array_equal(got, want, equal_nan=True), to
-            assert np.array_equal(np.signbit(got[1:]), np.signbit(want[1:]))
+            assert np.array_equal(got, expected, equal_nan=True), to
+            assert np.array_equal(np.signbit(got[1:]), np.signbit(expected[1:]))
     assert mnb.array(special[:4]).astype("bool").tolist() == [True, True, True, False]
     assert mnb.array(np.array([-1.9, 1.9], np.float32)).astype("int32").tolist() == [-1, 1]
 
@@ -77,12 +77,12 @@ def test_a_reshape_is_a_view_exactly_when_numpys_is(data: Any, shape: tuple[int,
     to = (int(np.prod(factors[:cut], dtype=int)), *factors[cut:], 1)
     strides = reshape_strides(host.shape, host.strides, to, host.itemsize)
     try:
-        want = np.reshape(host, to, copy=False)
+        expected = np.reshape(host, to, copy=False)
     except ValueError:
         assert strides is None
     else:
         assert strides is not None
-        assert host.size == 0 or all(s == w for s, w, n in zip(strides, want.strides, to, strict=True) if n > 1)
+        assert host.size == 0 or all(s == w for s, w, n in zip(strides, expected.strides, to, strict=True) if n > 1)
 
 
 @given(st.data(), hnp.array_shapes(max_dims=4, max_side=5))
@@ -100,7 +100,7 @@ def test_copies_of_any_layout(data: Any, shape: tuple[int, ...]) -> None:
     "shape", [(1, 1), (31, 33), (64, 64), (65, 130), (257, 1025), (1000, 3), (3, 1000), (2, 129, 67)]
 )
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
-def test_transposed_copies(shape: tuple[int, ...], dtype: str) -> None:
+def test_copies_of_transposed_views_match_numpy(shape: tuple[int, ...], dtype: str) -> None:
     host = (np.arange(np.prod(shape)) % 2000).reshape(shape).astype(dtype)
     x = mnb.array(host)
     for order in itertools.permutations(range(len(shape))):
@@ -111,7 +111,7 @@ def test_transposed_copies(shape: tuple[int, ...], dtype: str) -> None:
         assert np.array_equal(out.read(), host.transpose(order))
 
 
-def test_joining_promotes() -> None:
+def test_joining_promotes_dtypes() -> None:
     got = mnb.concat([mnb.ones(2, dtype="int8"), mnb.ones(1, dtype="float16"), mnb.zeros(1, dtype="bool")])
     assert got.dtype == np.float16
     assert got.tolist() == [1, 1, 1, 0]
@@ -119,14 +119,14 @@ def test_joining_promotes() -> None:
     assert mnb.stack([mnb.ones(2, dtype="int8"), mnb.ones(2, dtype="uint8")]).dtype == np.int16
 
 
-def test_repeats_may_differ() -> None:
+def test_repeats_may_differ_by_element() -> None:
     x = mnb.arange(6).reshape(3, 2)
     assert mnb.repeat(x, [0, 2, 1], axis=0).tolist() == [[2, 3], [2, 3], [4, 5]]
     assert mnb.repeat(x, mnb.asarray([1, 3]), axis=1).tolist() == np.repeat(x.read(), [1, 3], axis=1).tolist()
     assert mnb.repeat(x, mnb.asarray(2)).size == 12
 
 
-def test_differences() -> None:
+def test_diff_prepends_and_appends() -> None:
     x = mnb.asarray([1, 4, 9, 16])
     assert mnb.diff(x, prepend=mnb.asarray([0])).tolist() == [1, 3, 5, 7]
     assert mnb.diff(x, append=mnb.asarray([25]), n=2).tolist() == [2, 2, 2]
@@ -238,7 +238,7 @@ def test_unsupported_numpy_keyword_is_named(call: Any, word: str) -> None:
 ])  # fmt: skip
 def test_numpy_keyword_arguments_are_accepted(call: Any) -> None:
     host = np.arange(6).reshape(2, 3) % 4
-    got, want = call(mnb.array(host)), call(host)
+    got, expected = call(mnb.array(host)), call(host)
     assert isinstance(got, mnb.Array)
-    assert np.allclose(got.read(), want)
-    assert got.shape == want.shape
+    assert np.allclose(got.read(), expected)
+    assert got.shape == expected.shape

@@ -81,10 +81,10 @@ def test_each_way_of_convolving(
         monkeypatch.setattr(convolution, "convolve", lambda *_: None)
     op = mnb.conv2d if len(window) == 4 else mnb.conv1d
     x, w, bias = (rng.standard_normal(s).astype(np.float32) for s in (shape, window, window[:1]))
-    want = op.row.reference(*(a.astype(np.float64) for a in (x, w, bias)), **options)
+    expected = op.row.reference(*(a.astype(np.float64) for a in (x, w, bias)), **options)
     got = op(*map(mnb.asarray, (x, w, bias)), **options).numpy()
-    assert got.shape == want.shape
-    assert np.abs(got - want).max() < 1e-5 * math.sqrt(math.prod(window[1:]))
+    assert got.shape == expected.shape
+    assert np.abs(got - expected).max() < 1e-5 * math.sqrt(math.prod(window[1:]))
     turned = mnb.asarray(np.ascontiguousarray(x.T)).transpose(*reversed(range(x.ndim)))
     assert np.array_equal(op(turned, *map(mnb.asarray, (w, bias)), **options).numpy(), got)
 
@@ -94,8 +94,8 @@ def test_elements_outside_every_window_do_not_count(rng: np.random.Generator) ->
     x[1, 2, 4, 10] = np.inf
     for options in ({"padding": 1}, {"padding": 3}, {}, {"stride": 2, "padding": 1}):
         got = mnb.conv2d(mnb.asarray(x), mnb.asarray(w), **options).numpy()
-        want = mnb.conv2d.row.reference(x.astype(np.float64), w.astype(np.float64), **options)
-        assert np.array_equal(np.isfinite(got), np.isfinite(want)), options
+        expected = mnb.conv2d.row.reference(x.astype(np.float64), w.astype(np.float64), **options)
+        assert np.array_equal(np.isfinite(got), np.isfinite(expected)), options
 
 
 def test_long_rows_of_attention(rng: np.random.Generator) -> None:
@@ -150,7 +150,7 @@ def test_pytorch_gives_the_same(name: str, given: Any, options: Any, rng: np.ran
     assert np.allclose(ours.read(), theirs, atol=2e-5, rtol=2e-5)
 
 
-def test_pytorchs_cross_entropy(rng: np.random.Generator) -> None:
+def test_cross_entropy_matches_pytorchs(rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch")
     x, w = rng.standard_normal((20, 9)).astype(np.float32), rng.random(9).astype(np.float32)
     y = rng.integers(0, 9, 20)
@@ -231,36 +231,39 @@ def test_quantized_weights_are_the_nearest(dtype: str, bits: int, symmetric: boo
     w = _quantized(rng, (37, 96), dtype)
     parts = mnb.quantize(mnb.asarray(w), bits, symmetric=symmetric)
     with np.errstate(invalid="ignore", over="ignore"):
-        want = mnb.quantize.row.reference(w, bits, symmetric=symmetric)
+        expected = mnb.quantize.row.reference(w, bits, symmetric=symmetric)
     finite = np.isfinite(w.reshape(37, 3, 32)).all(-1)
-    assert len(parts) == len(want) == 3 - symmetric
-    assert np.array_equal(parts[1].read(), want[1], equal_nan=True)
-    for got, right in zip((parts[0], *parts[2:]), (want[0], *want[2:]), strict=True):
+    assert len(parts) == len(expected) == 3 - symmetric
+    assert np.array_equal(parts[1].read(), expected[1], equal_nan=True)
+    for got, right in zip((parts[0], *parts[2:]), (expected[0], *expected[2:]), strict=True):
         assert np.array_equal(got.read().reshape(37, 3, -1)[finite], right.reshape(37, 3, -1)[finite])
-    made = mnb.dequantize(*parts, dtype="float32").read().astype(np.float64).reshape(37, 3, 32)
-    assert np.isnan(made[~finite]).all()
+    result = mnb.dequantize(*parts, dtype="float32").read().astype(np.float64).reshape(37, 3, 32)
+    assert np.isnan(result[~finite]).all()
     whole = w.astype(np.float64).reshape(37, 3, 32)[finite]
     span = 2 * np.abs(whole).max(-1) / (2**bits - 2) if symmetric else np.ptp(whole, axis=-1) / (2**bits - 1)
     lost = 0.5 + 2**bits * float(np.finfo(dtype).eps)  # half a step, plus the roundings of the scale and of the result
-    assert (np.abs(made[finite] - whole) <= lost * span[:, None] + np.abs(whole) * 2.0**-22 + 2.0**-18).all()
+    assert (np.abs(result[finite] - whole) <= lost * span[:, None] + np.abs(whole) * 2.0**-22 + 2.0**-18).all()
 
 
 @pytest.mark.parametrize("processors", [1, 3])
-def test_few_vectors_times_quantized_weights_on_a_gpu(gpu: Any, processors: int, rng: np.random.Generator) -> None:
+def test_few_vectors_times_quantized_weights_match_on_a_gpu(
+    gpu: Any, processors: int, rng: np.random.Generator
+) -> None:
     """SIMD-groups that take one, two or four rows, a remaining row, and lanes without a part of K."""
     gpu(processors)
     for n, k, bits, m in ((13, 96, 4, 1), (27, 576, 4, 2), (61, 1056, 8, 1), (75, 32, 4, 4)):
         w, x = rng.standard_normal((n, k), np.float32), rng.standard_normal((m, k), np.float32)
         parts = mnb.quantize(mnb.asarray(w), bits)
         got = mnb.quantized_matmul(mnb.asarray(x), *parts).read()
-        want = mnb.quantized_matmul.row.reference(x.astype(np.float64), *(p.read() for p in parts))
-        assert np.abs(got - want).max() <= 1e-6 * np.abs(want).max() * math.sqrt(k), (n, k, bits, m)
+        expected = mnb.quantized_matmul.row.reference(x.astype(np.float64), *(p.read() for p in parts))
+        assert np.abs(got - expected).max() <= 1e-6 * np.abs(expected).max() * math.sqrt(k), (n, k, bits, m)
 
 
+@pytest.mark.long(every=3)  # 3 divides no count: each dtype, number of bits and form of weights remains
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_few_vectors_times_quantized_weights_by_matrices(
+def test_few_vectors_times_quantized_weights_match_by_matrices(
     gpu: Any, dtype: str, bits: int, symmetric: bool, rng: np.random.Generator
 ) -> None:
     """Tiles of 16 and of 32 rows and remaining ones, a step with units beyond the row, one to eight vectors."""
@@ -273,10 +276,10 @@ def test_few_vectors_times_quantized_weights_by_matrices(
         parts = mnb.quantize(w, bits, symmetric=symmetric)
         got = mnb.quantized_matmul(x, *parts).astype("float32").read().astype(float)
         scales = [p.read().astype(float) for p in parts[1:]]
-        given = [x.astype("float32").read().astype(float), parts[0].read(), *scales]
-        want, size = (f(*given) for f in (mnb.quantized_matmul.row.reference, mnb.quantized_matmul.row.size))
+        arguments = [x.astype("float32").read().astype(float), parts[0].read(), *scales]
+        expected, size = (f(*arguments) for f in (mnb.quantized_matmul.row.reference, mnb.quantized_matmul.row.size))
         eps = 2.0**-11 if dtype == "float16" else 2.0**-8
-        assert (np.abs(got - want) <= eps * np.abs(want) + 2.0**-20 * size).all(), (m, n, k)
+        assert (np.abs(got - expected) <= eps * np.abs(expected) + 2.0**-20 * size).all(), (m, n, k)
 
 
 def test_nan_spreads_from_a_vector_and_from_a_scale_by_matrices(gpu: Any) -> None:

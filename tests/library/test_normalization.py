@@ -25,14 +25,14 @@ def soft(x: Host, axis: int) -> Host:
 def test_softmax_of_any_row(shape: tuple[int, ...], axis: int, rng: np.random.Generator) -> None:
     host = (3 * rng.standard_normal(shape)).astype(np.float32)
     x = mnb.asarray(host)
-    want = soft(host, axis)
+    expected = soft(host, axis)
     got = mnb.softmax(x, axis=axis).numpy()
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
     np.testing.assert_allclose(got.sum(axis, dtype=np.float64), 1, rtol=1e-5)
-    np.testing.assert_allclose(mnb.log_softmax(x, axis=axis).numpy(), np.log(want), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(mnb.log_softmax(x, axis=axis).numpy(), np.log(expected), rtol=1e-5, atol=1e-5)
 
 
-def test_softmax_of_views(rng: np.random.Generator) -> None:
+def test_softmax_of_views_matches_numpy(rng: np.random.Generator) -> None:
     host = rng.standard_normal((70, 300)).astype(np.float32)
     base = mnb.asarray(host, copy=True)
     views = (
@@ -44,7 +44,7 @@ def test_softmax_of_views(rng: np.random.Generator) -> None:
             np.testing.assert_allclose(mnb.softmax(x, axis=axis).numpy(), soft(view(host), axis), rtol=1e-5)
 
 
-def test_softmax_of_large_numbers_infinities_and_nan() -> None:
+def test_softmax_of_large_numbers_infinities_and_nan_matches_the_definition() -> None:
     rows = np.array([[1e30, 1e30, 0], [-1e30, 0, 1], [-np.inf, 0, 0], [np.nan, 0, 0], [np.inf, 0, 0]], np.float32)
     got = mnb.softmax(mnb.asarray(rows)).numpy()
     assert got[0].tolist() == [0.5, 0.5, 0]

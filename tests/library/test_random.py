@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from metal_module import metal_module
+from opened_engines import open_as
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -55,7 +56,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("counter", "key", "block"), VECTORS)
-def test_the_published_vectors(counter: Any, key: Any, block: Any) -> None:
+def test_philox_gives_its_published_vectors(counter: Any, key: Any, block: Any) -> None:
     cell = """
     #include <metalnb/random.metal>
     kernel void one(constant uint4& counter, constant uint2& key, device uint4* out) { *out = philox(counter, key); }
@@ -74,17 +75,17 @@ def test_host_and_kernel_generate_the_same_blocks() -> None:
 @pytest.mark.parametrize("used", [0, 2**32 - 40])
 def test_words_are_those_of_the_definition(n: int, used: int, generator: Generator) -> None:
     generator.used = used
-    want = words(generator, n)
-    assert np.array_equal(generator.randint(0, 2**32, n, "uint32").read(), want)
+    expected = words(generator, n)
+    assert np.array_equal(generator.randint(0, 2**32, n, "uint32").read(), expected)
     assert generator.used == used + 32 * -(-n // 128)
 
 
 def test_floats_are_made_of_the_words(generator: Generator) -> None:
     for dtype, bits in (("float32", 24), ("float16", 11), ("bfloat16", 8)):
-        want = (words(generator, 5000) >> (32 - bits)).astype(np.float64) / 2**bits
+        expected = (words(generator, 5000) >> (32 - bits)).astype(np.float64) / 2**bits
         got = generator.random(5000, dtype)
         assert got.dtype.name == dtype
-        assert np.array_equal(got.read().astype(np.float64), want)
+        assert np.array_equal(got.read().astype(np.float64), expected)
 
 
 def test_a_seed_gives_the_same_numbers_and_goes_on() -> None:
@@ -113,8 +114,7 @@ def test_seeds_are_far_apart() -> None:
 @pytest.fixture
 def metal(monkeypatch: pytest.MonkeyPatch) -> str:
     """Open the device "metal:metalcompute" on metalcompute, or on its double."""
-    opened, others = open_engine(module=metal_module()), engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": open_engine(module=metal_module())})
     return "metal:metalcompute"
 
 
@@ -149,7 +149,7 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 5), (1e6, 1e6 + 64)])
-def test_uniform(low: float, high: float, generator: Generator) -> None:
+def test_uniform_numbers_are_uniform_within_their_bounds(low: float, high: float, generator: Generator) -> None:
     x = generator.uniform(low, high, N).read().astype(np.float64)
     assert low <= x.min()
     assert x.max() <= high
@@ -162,7 +162,9 @@ def test_random_is_below_one(generator: Generator) -> None:
 
 
 @pytest.mark.parametrize(("mean", "deviation", "dtype"), [(0, 1, "float32"), (5, 0.25, "float32"), (0, 1, "float16")])
-def test_normal(mean: float, deviation: float, dtype: str, generator: Generator) -> None:
+def test_normal_numbers_have_a_normal_distributions_moments(
+    mean: float, deviation: float, dtype: str, generator: Generator
+) -> None:
     z = (generator.normal(mean, deviation, N, dtype).read().astype(np.float64) - mean) / deviation
     assert kolmogorov((1 + erf(z / math.sqrt(2))) / 2) < 2.23
     root = math.sqrt(N)
@@ -174,16 +176,16 @@ def test_normal(mean: float, deviation: float, dtype: str, generator: Generator)
     assert abs(np.corrcoef(z[:-32], z[32:])[0, 1]) < 4 / root  # the two numbers of one Box-Muller pair
 
 
-def test_normal_to_a_few_ulp_of_box_and_muller(generator: Generator) -> None:
+def test_normal_numbers_are_within_a_few_ulp_of_box_and_muller(generator: Generator) -> None:
     """The polynomials compared with float64; u keeps 24 significant bits of its word, as random.metal documents."""
     w = words(generator, N).reshape(-1, 4, 32)
     drop = 8 - np.minimum(32 - np.ceil(np.log2(w[:, ::2] + 1.0)), 8).astype(np.uint32)
     u = ((w[:, ::2] | 1) >> drop << drop) / 2.0**32
     turn = (w[:, 1::2] >> 6 << 6) / 2.0**32 + 1.0 / 2**3 - 2.0 / 8
     r, angle = np.sqrt(-2 * np.log(u)), 2 * np.pi * (turn + 1 / 8) - np.pi / 4
-    want = np.stack([r * np.cos(angle), r * np.sin(angle)], 2).reshape(-1, 4, 32)
+    expected = np.stack([r * np.cos(angle), r * np.sin(angle)], 2).reshape(-1, 4, 32)
     got = generator.randn(N).read().reshape(-1, 4, 32)
-    off = np.abs(got - want) / np.maximum(np.spacing(np.abs(want).astype(np.float32)), 2.0**-26)
+    off = np.abs(got - expected) / np.maximum(np.spacing(np.abs(expected).astype(np.float32)), 2.0**-26)
     assert off.max() < 6
 
 
@@ -194,9 +196,9 @@ def integers(generator: Generator) -> Iterator[tuple[int, np.ndarray]]:
 
 def test_integers_are_equally_likely(generator: Generator) -> None:
     for count, x in integers(generator):
-        found = np.bincount(x.astype(np.int64), minlength=count)
-        assert len(found) == count
-        assert abs(chi_square(found)) < 4
+        counts = np.bincount(x.astype(np.int64), minlength=count)
+        assert len(counts) == count
+        assert abs(chi_square(counts)) < 4
 
 
 @pytest.mark.parametrize(("dtype", "word"), [("uint32", 32), ("uint64", 64)])
@@ -210,7 +212,7 @@ def test_a_range_that_does_not_divide_the_words_is_not_biased(dtype: str, word: 
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
-def test_the_whole_range_of_a_dtype(dtype: str, generator: Generator) -> None:
+def test_integers_cover_the_whole_range_of_a_dtype(dtype: str, generator: Generator) -> None:
     info = np.iinfo(dtype)
     x = generator.randint(info.min, info.max, 4096, dtype, endpoint=True).read()
     assert x.dtype == dtype
@@ -239,12 +241,12 @@ def test_permutation_and_shuffle_keep_the_rows(generator: Generator) -> None:
     assert np.array_equal(np.sort(given.read()[:, 0]), x[:, 0])
 
 
-def test_choice(generator: Generator) -> None:
+def test_choice_follows_its_weights_and_can_leave_repetitions_out(generator: Generator) -> None:
     weights = np.array([0.1, 0.0, 0.6, 0.3, 0.0])
-    found = np.bincount(generator.choice(5, N, p=weights).read(), minlength=5)
-    assert found[1] == found[4] == 0
+    counts = np.bincount(generator.choice(5, N, p=weights).read(), minlength=5)
+    assert counts[1] == counts[4] == 0
     kept = weights > 0
-    assert abs(chi_square(found[kept], weights[kept] * N)) < 4
+    assert abs(chi_square(counts[kept], weights[kept] * N)) < 4
     plain = np.bincount(generator.choice(5, N).read(), minlength=5)
     assert abs(chi_square(plain)) < 4
     once = generator.choice(mnb.asarray(np.arange(10, 60)), (5, 8), replace=False).read()
@@ -261,7 +263,7 @@ def test_bytes_are_those_of_the_words(n: int, generator: Generator) -> None:
 
 
 # ---- Shapes and refusals.
-def test_shapes(generator: Generator) -> None:
+def test_shapes_and_dtypes_are_those_asked_for(generator: Generator) -> None:
     assert generator.rand().shape == ()
     assert generator.rand(2, 3).shape == (2, 3)
     assert generator.randn(0, 3).shape == (0, 3)
@@ -296,7 +298,9 @@ def test_shapes(generator: Generator) -> None:
         (lambda _: Generator(-1), ValueError, "seed: must be 0 or more; got -1"),
     ],
 )
-def test_what_is_refused(call: Any, error: type[Exception], says: str, generator: Generator) -> None:
+def test_a_wrong_call_names_argument_and_requirement(
+    call: Any, error: type[Exception], says: str, generator: Generator
+) -> None:
     with pytest.raises(error, match=says):
         call(generator)
 
@@ -313,7 +317,7 @@ def test_refused_calls_consume_nothing(generator: Generator) -> None:
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_shuffling_numpys_memory(generator: Generator) -> None:
+def test_shuffle_permutes_numpys_memory_in_place(generator: Generator) -> None:
     host = np.arange(1000, dtype=np.float32)
     generator.shuffle(mnb.asarray(host))
     assert (host != np.arange(1000)).any()

@@ -38,10 +38,10 @@ def test_sums_over_all_axes_are_exact(shape: tuple[int, ...], view: str, rng: np
     x, same = base.viewed(VIEWS[view](base.host)), VIEWS[view](host)
     several = [axes for n in range(same.ndim + 1) for axes in itertools.combinations(range(same.ndim), n)]
     for axes in several if same.ndim < 4 else several[::5]:
-        want = same.sum(axes, dtype=np.float64)
+        expected = same.sum(axes, dtype=np.float64)
         got = mnb.sum(x, axis=axes).numpy()
-        assert got.shape == want.shape, axes
-        assert np.array_equal(got, want), axes
+        assert got.shape == expected.shape, axes
+        assert np.array_equal(got, expected), axes
 
 
 @pytest.mark.long(every=4)  # 4 divides neither count: each op and each shape is among them
@@ -147,7 +147,7 @@ def test_empty_reductions_return_the_identity() -> None:
             getattr(mnb, name)(none)
 
 
-def test_dtypes_of_results() -> None:
+def test_dtypes_of_sums_maxima_and_means_follow_the_standard() -> None:
     for dtype, total in {"bool": "int64", "int8": "int64", "uint8": "uint64", "int64": "int64", "float16": "float16",
                          "float32": "float32"}.items():  # fmt: skip
         x = mnb.asarray(np.ones(5, dtype))
@@ -171,9 +171,9 @@ def test_large_sums_keep_small_terms() -> None:
 
 def test_variance_of_what_lies_far_from_zero(rng: np.random.Generator) -> None:
     host = (rng.standard_normal((200, 999)) + 1e4).astype(np.float32)
-    want = host.astype(np.float64).var(1, ddof=1)
+    expected = host.astype(np.float64).var(1, ddof=1)
     got = mnb.var(mnb.asarray(host), axis=1, correction=1).numpy()
-    np.testing.assert_allclose(got, want, rtol=1000 * 2.0**-24)  # one rounding per element
+    np.testing.assert_allclose(got, expected, rtol=1000 * 2.0**-24)  # one rounding per element
     assert math.isnan(mnb.var(mnb.asarray([1.0]), correction=1))
 
 
@@ -185,10 +185,10 @@ def test_logsumexp_does_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, math.inf, -math.inf])
-def test_vector_norms(order: float, rng: np.random.Generator) -> None:
+def test_vector_norms_match_numpy(order: float, rng: np.random.Generator) -> None:
     host = rng.standard_normal((17, 65)).astype(np.float32)
-    want = np.linalg.vector_norm(host.astype(np.float64), axis=0, ord=order)
-    np.testing.assert_allclose(mnb.vector_norm(mnb.asarray(host), axis=0, ord=order).numpy(), want, rtol=3e-6)
+    expected = np.linalg.vector_norm(host.astype(np.float64), axis=0, ord=order)
+    np.testing.assert_allclose(mnb.vector_norm(mnb.asarray(host), axis=0, ord=order).numpy(), expected, rtol=3e-6)
 
 
 def test_bad_calls_name_the_op_and_the_values() -> None:
@@ -207,13 +207,13 @@ def test_bad_calls_name_the_op_and_the_values() -> None:
         mnb.argmax(x, axis=(0, 1))
 
 
-def test_user_defined_reduction(rng: np.random.Generator) -> None:
+def test_user_defined_reductions_match_numpy(rng: np.random.Generator) -> None:
     host = rng.standard_normal((300, 70)).astype(np.float32)
     x = mnb.asarray(host)
     root_mean_square = mnb.reduction("a + b", init=0, map="x * x", finish="sqrt(a / n)", name="root_mean_square")
-    want = np.sqrt(np.square(host.astype(np.float64)).mean(0, keepdims=True))
+    expected = np.sqrt(np.square(host.astype(np.float64)).mean(0, keepdims=True))
     for op in (root_mean_square, pickle.loads(pickle.dumps(root_mean_square))):  # noqa: S301
-        np.testing.assert_allclose(op(x, axis=0, keepdims=True).numpy(), want, rtol=1e-6)
+        np.testing.assert_allclose(op(x, axis=0, keepdims=True).numpy(), expected, rtol=1e-6)
     assert float(mnb.reduction("max(a, b)", init=-math.inf)(x)) == host.max()
     numbers = rng.integers(-(2**62), 2**62, 100_003)
     assert int(mnb.reduction("a ^ b", init=0)(mnb.asarray(numbers))) == np.bitwise_xor.reduce(numbers)
@@ -226,9 +226,9 @@ def test_user_defined_reduction(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32"])
 def test_infinities_start_a_maximum_and_a_minimum_of_any_dtype(dtype: str) -> None:
     host = np.array([-5, -2, -9] if "u" not in dtype else [5, 2, 9]).astype(dtype)
-    for combine, init, want in (("max(a, b)", -math.inf, host.max()), ("min(a, b)", math.inf, host.min())):
+    for combine, init, expected in (("max(a, b)", -math.inf, host.max()), ("min(a, b)", math.inf, host.min())):
         for wanted in (None, dtype):
-            assert mnb.reduction(combine, init=init, dtype=wanted)(mnb.asarray(host)).item() == want
+            assert mnb.reduction(combine, init=init, dtype=wanted)(mnb.asarray(host)).item() == expected
     least = mnb.reduction("min(a, b)", init=math.inf, dtype=dtype)(mnb.asarray(host[:0])).item()
     assert least == (math.inf if "f" in dtype else np.iinfo(dtype).max)
     if "u" not in dtype:

@@ -18,18 +18,18 @@ def test_long_scans_match_numpy(shape: tuple[int, ...], dtype: str, rng: np.rand
     host = rng.integers(-3, 4, shape).astype(dtype)  # sums of small integers are exact in any order
     x = mnb.asarray(host)
     for axis in range(host.ndim):
-        want = host.astype(np.float64).cumsum(axis)
-        assert np.array_equal(mnb.cumulative_sum(x, axis=axis).numpy(), want), axis
+        expected = host.astype(np.float64).cumsum(axis)
+        assert np.array_equal(mnb.cumulative_sum(x, axis=axis).numpy(), expected), axis
         longer = mnb.cumulative_sum(x, axis=axis, include_initial=True).numpy()
         first, others = np.split(longer, [1], axis=axis)
         assert not first.any()
-        assert np.array_equal(others, want), axis
+        assert np.array_equal(others, expected), axis
 
 
 @pytest.mark.parametrize("view", [
     lambda a: a.T, lambda a: a[::-1], lambda a: a[:, 1::2], lambda a: np.broadcast_to(a, (4, *a.shape)),
 ])  # fmt: skip
-def test_running_sums_of_views(view: Any, rng: np.random.Generator) -> None:
+def test_running_sums_of_views_match_numpy(view: Any, rng: np.random.Generator) -> None:
     host = rng.integers(-3, 4, (70, 600)).astype(np.float32)
     base = mnb.asarray(host, copy=True)
     x = base.viewed(view(base.host))
@@ -67,7 +67,7 @@ def test_running_sums_have_the_standards_dtypes() -> None:
     assert mnb.cumulative_sum(mnb.asarray([1.5, 1.5]), dtype="int32").tolist() == [1, 2]
 
 
-def test_running_sums_of_an_empty_array() -> None:
+def test_running_sums_of_an_empty_array_are_empty() -> None:
     none = mnb.asarray(np.zeros((0, 3), np.float32))
     assert mnb.cumulative_sum(none, axis=0).shape == (0, 3)
     assert mnb.cumulative_sum(none, axis=0, include_initial=True).tolist() == [[0, 0, 0]]

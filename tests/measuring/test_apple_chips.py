@@ -21,7 +21,7 @@ from metalnb.profiling.device_table import DEVICES
         ("AMD EPYC", None),
     ],
 )
-def test_nominal_rates_of_a_chip(device: str, expected: tuple[float, float] | None) -> None:
+def test_nominal_rates_of_each_apple_chip_are_known(device: str, expected: tuple[float, float] | None) -> None:
     assert apple_chips.nominal(device) == (expected and pytest.approx(expected, rel=1e-3))
 
 

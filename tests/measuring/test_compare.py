@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from measuring.example_timing import CHAIN
 
 import metalnb as mnb
 from metalnb.timing import compare as module
@@ -23,13 +24,8 @@ from metalnb.timing.views.strip_plots import StripScale
 SOURCE = """
 #include <metal_stdlib>
 using namespace metal;
-kernel void chain(device float* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
-    float v = y[i];
-    for (uint k = 0; k < rounds; ++k) v = fma(v, 0.99f, 0.01f);
-    y[i] = v;
-}
 kernel void other(device float* y, uint i [[thread_position_in_grid]]) { y[i] = 0; }
-"""
+""" + CHAIN
 
 
 @pytest.fixture(autouse=True)
@@ -301,10 +297,10 @@ def test_comparison_is_equal_after_json() -> None:
 
 
 def test_ratio_has_only_significant_digits() -> None:
-    said = repr(comparison([40.4e-3] * 15, [1e-6] * 15))
-    assert "is 40,000 × as fast as" in said
-    assert "(40,000 to 40,000)" in said
-    assert "0.000" not in said
+    text = repr(comparison([40.4e-3] * 15, [1e-6] * 15))
+    assert "is 40,000 × as fast as" in text
+    assert "(40,000 to 40,000)" in text
+    assert "0.000" not in text
 
 
 def test_text_and_card_have_the_same_figures() -> None:
@@ -333,8 +329,8 @@ def test_the_card_of_several_has_a_row_for_each_the_fastest_first() -> None:
     assert "b and c: no difference beyond noise; slower: d, a" in repr(found)
     assert "all intervals hold together with 95 %" in repr(found)
     assert several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15).winner == "b"
-    said = repr(several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15))
-    assert "b is the fastest: 2.00 × as fast as c (2.00 to 2.00)" in said
+    text = repr(several([3e-3] * 15, [1e-3] * 15, [2e-3] * 15))
+    assert "b is the fastest: 2.00 × as fast as c (2.00 to 2.00)" in text
 
 
 def test_times_far_apart_have_a_logarithmic_axis() -> None:

@@ -49,33 +49,33 @@ X = np.ones(1000, np.float32)
 
 def test_profile_counts_become_rates(program: mnb.Program) -> None:
     y = X.copy()
-    with mnb.monitor() as seen:
+    with mnb.monitor() as monitor:
         program.saxpy(X, y, 1.0, threadgroup=100)
         program.saxpy(X[:500], y[:500], 1.0)
-        assert "FLOP/s" not in repr(seen) + seen._repr_mimebundle_()["text/html"]
+        assert "FLOP/s" not in repr(monitor) + monitor._repr_mimebundle_()["text/html"]
         mnb.profile(program.saxpy, X, y, 1.0, threadgroup=100)
-    assert [r["flops"] for r in seen.export() if r["kernel"] == "saxpy"] == [2000, None]
-    (kind, row), *_ = seen.rows.items()
+    assert [r["flops"] for r in monitor.export() if r["kernel"] == "saxpy"] == [2000, None]
+    (kind, row), *_ = monitor.rows.items()
     took = row.typical.seconds
-    assert seen.flops(kind) == 2000
-    said = next(line for line in repr(seen).splitlines() if "FLOP/s" in line)
+    assert monitor.flops(kind) == 2000
+    said = next(line for line in repr(monitor).splitlines() if "FLOP/s" in line)
     number, unit = re.search(r"([\d.]+) (\w?)FLOP/s", said).groups()
     assert float(number) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[unit] == pytest.approx(2000 / took, rel=0.01)
-    page = seen._repr_mimebundle_()["text/html"]
+    page = monitor._repr_mimebundle_()["text/html"]
     assert (page.count("arithmetic"), page.count("FLOP/s")) == (1, 1)
 
 
 def test_monitor_records_dispatches_while_it_runs(program: mnb.Program) -> None:
     y = X.copy()
     program.saxpy(X, y, 1.0)
-    with mnb.monitor() as seen:
+    with mnb.monitor() as monitor:
         for _ in range(3):
             program.saxpy(X, y, 1.0, threadgroup=100)
         program.saxpy(X[:500], y[:500], 1.0)
         a = mnb.asarray(X)
         np.asarray(mnb.exp(a))
     program.saxpy(X, y, 1.0)
-    rows = [r for r in seen.export() if r["kernel"] == "saxpy"]
+    rows = [r for r in monitor.export() if r["kernel"] == "saxpy"]
     assert [(r["grid"], r["threadgroup"], r["bytes"]) for r in rows] == [
         *[((1000,), (100,), 12_000)] * 3, ((500,), (256,), 6_000),
     ]  # fmt: skip
@@ -84,9 +84,10 @@ def test_monitor_records_dispatches_while_it_runs(program: mnb.Program) -> None:
         assert r["bandwidth"] == pytest.approx(r["bytes"] / r["seconds"])
         assert r["share"] == pytest.approx(r["bandwidth"] / r["limit"])
         assert r["engine"] == program.saxpy.engine.name
-    assert [kind for kind in seen.rows if kind.kernel.startswith("exp ")], "a library operation, named by what it does"
-    assert len(seen) == seen.total == len(seen.export())
-    counts = {kind.grid: row.count for kind, row in seen.rows.items() if kind.kernel == "saxpy"}
+    library_rows = [kind for kind in monitor.rows if kind.kernel.startswith("exp ")]
+    assert len(library_rows) == 1, "a library operation, named by what it does"
+    assert len(monitor) == monitor.total == len(monitor.export())
+    counts = {kind.grid: row.count for kind, row in monitor.rows.items() if kind.kernel == "saxpy"}
     assert counts == {(1000,): 3, (500,): 1}, "the figures of a row are of the same call"
 
 
@@ -177,34 +178,34 @@ def test_every_dispatch_is_noted_and_taken_in(program: mnb.Program) -> None:
 
 
 def test_observation_keeps_no_array_alive(program: mnb.Program) -> None:
-    with mnb.monitor() as seen:
+    with mnb.monitor() as monitor:
         y = X.copy()
         gone = weakref.ref(y)
         program.saxpy(X, y, 1.0)
         del y
         gc.collect()
         assert gone() is None
-    assert len(seen) == 1
+    assert len(monitor) == 1
 
 
-def test_start_stop_clear_and_keep(program: mnb.Program) -> None:
+def test_monitor_keeps_the_latest_until_it_is_cleared(program: mnb.Program) -> None:
     y = X.copy()
-    seen = mnb.monitor(keep=5)
+    monitor = mnb.monitor(keep=5)
     for _ in range(8):
         program.saxpy(X, y, 1.0)
-    assert (len(seen), seen.total, counted(seen, "saxpy")) == (5, 8, 8)
-    assert seen.start() is seen
-    seen.stop()
+    assert (len(monitor), monitor.total, counted(monitor, "saxpy")) == (5, 8, 8)
+    assert monitor.start() is monitor
+    monitor.stop()
     program.saxpy(X, y, 1.0)
-    assert seen.total == 8
-    seen.start()
+    assert monitor.total == 8
+    monitor.start()
     program.saxpy(X, y, 1.0)
-    assert len(seen.stop()) == 5
-    assert seen.total == 9
-    assert "9 dispatches" in seen.text()
-    seen.clear()
-    assert (len(seen), seen.total, seen.export(), seen.rows) == (0, 0, [], {})
-    assert "0 dispatches" in seen.text()
+    assert len(monitor.stop()) == 5
+    assert monitor.total == 9
+    assert "9 dispatches" in monitor.text()
+    monitor.clear()
+    assert (len(monitor), monitor.total, monitor.export(), monitor.rows) == (0, 0, [], {})
+    assert "0 dispatches" in monitor.text()
 
 
 def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
@@ -214,17 +215,17 @@ def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
             program.saxpy(X, y, 1.0)
 
     began = time.time()
-    with mnb.monitor() as seen:
+    with mnb.monitor() as monitor:
         run_together([work] * 4)
-    assert counted(seen, "saxpy") == 800
-    started = [s.started for s in seen.seen]
+    assert counted(monitor, "saxpy") == 800
+    started = [s.started for s in monitor.seen]
     assert began - 1 <= min(started) <= max(started) <= time.time() + 1
 
 
 def test_the_widget_fills_from_its_own_thread(program: mnb.Program) -> None:
-    seen = mnb.monitor()
-    _ = seen.widget
-    shown = seen._controls
+    monitor = mnb.monitor()
+    _ = monitor.widget
+    shown = monitor._controls
     assert "nothing yet" in shown._view.value
     program.saxpy(X, X.copy(), 1.0)
     end = time.monotonic() + 300
@@ -232,20 +233,20 @@ def test_the_widget_fills_from_its_own_thread(program: mnb.Program) -> None:
         time.sleep(0.01)
     assert "1 dispatch," in shown._view.value
     shown.toggle.click()
-    assert (seen.on, shown.toggle.description) == (False, "Start")
+    assert (monitor.on, shown.toggle.description) == (False, "Start")
     shown.toggle.click()
-    assert (seen.on, shown.toggle.description) == (True, "Stop")
+    assert (monitor.on, shown.toggle.description) == (True, "Stop")
     shown.export.click()
     assert "1 dispatch" in shown._link.value
     shown.clear.click()
     assert "nothing yet" in shown._view.value
-    seen.stop()
+    monitor.stop()
 
 
 def test_the_link_holds_the_rows_as_csv(program: mnb.Program) -> None:
-    with mnb.monitor() as seen:
+    with mnb.monitor() as monitor:
         program.saxpy(X, X.copy(), 1.0)
-    (given,) = seen.export()
+    (given,) = monitor.export()
     data = csv_link([given]).split("base64,")[1].split('"')[0]
     (row,) = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
     assert list(row) == list(given)
@@ -256,12 +257,12 @@ def test_the_link_holds_the_rows_as_csv(program: mnb.Program) -> None:
 
 
 def test_a_dispatch_that_failed_is_counted_as_such(program: mnb.Program) -> None:
-    seen = mnb.monitor().stop()
+    monitor = mnb.monitor().stop()
     binary = program.saxpy.binary
-    seen._queue.append((0.0, binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: math.nan))
-    assert len(seen) == 0
-    assert (seen.total, seen.failed) == (1, 1)
-    assert "1 failed" in seen.text()
+    monitor._queue.append((0.0, binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: math.nan))
+    assert len(monitor) == 0
+    assert (monitor.total, monitor.failed) == (1, 1)
+    assert "1 failed" in monitor.text()
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -288,18 +289,18 @@ assert "ipywidgets" not in sys.modules
 
 
 def test_burst_is_recorded_in_parts_and_completely(program: mnb.Program) -> None:
-    seen = mnb.monitor(keep=20_000).stop()
+    monitor = mnb.monitor(keep=20_000).stop()
     launch = (0.0, program.saxpy.binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: 1e-6)
-    seen._queue.extend([launch] * 15_000)
-    seen.look(1e-4)
-    assert 0 < seen.total < 15_000, "while cells run, the interpreter is theirs"
-    assert not seen.lost
-    assert len(seen) == seen.total == 15_000
-    seen._queue.extend([launch] * 25_000)
-    assert len(seen) == 20_000
-    assert seen.lost
-    assert "more than 35,000 dispatches" in seen.text()
-    assert not seen.clear().lost
+    monitor._queue.extend([launch] * 15_000)
+    monitor.look(1e-4)
+    assert 0 < monitor.total < 15_000, "while cells run, the interpreter is theirs"
+    assert not monitor.lost
+    assert len(monitor) == monitor.total == 15_000
+    monitor._queue.extend([launch] * 25_000)
+    assert len(monitor) == 20_000
+    assert monitor.lost
+    assert "more than 35,000 dispatches" in monitor.text()
+    assert not monitor.clear().lost
 
 
 def _recorded(times: list[float], moved: int, limit: float, cache: int | None) -> DispatchRecorder:

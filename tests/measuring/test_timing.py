@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from measuring.example_timing import TIMING
+from measuring.example_timing import CHAIN, TIMING
 from metal_module import metal_module
+from opened_engines import open_as
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -39,14 +40,9 @@ kernel void spread(device float* y, threadgroup float* tile, uint2 p [[thread_po
     tile[0] = 0;
     y[p.y * size.x + p.x] = simd_sum(1.0f) + lane;
 }
-kernel void chain(device float* y, constant uint& rounds, uint i [[thread_position_in_grid]]) {
-    float v = y[i];
-    for (uint k = 0; k < rounds; ++k) v = fma(v, 0.99f, 0.01f);
-    y[i] = v;
-}
 static void into(device float* y, uint i) { y[i] = 1; }
 kernel void helped(device float* y, uint i [[thread_position_in_grid]]) { into(y, i); }
-"""
+""" + CHAIN
 
 
 @pytest.fixture(autouse=True)
@@ -107,8 +103,8 @@ def test_a_kernel_is_measured(program: mnb.Program) -> None:
     assert timing.cold > 0
     assert timing.bytes == 12 * x.size
     assert timing.flops == 2 * x.size
-    found = mnb.limits()
-    assert (timing.limit, timing.ceiling, timing.peak) == (found.update, "update", found.flops)
+    limits = mnb.limits()
+    assert (timing.limit, timing.ceiling, timing.peak) == (limits.update, "update", limits.flops)
 
 
 def test_a_hundred_times_the_work_takes_longer(program: mnb.Program) -> None:
@@ -336,8 +332,7 @@ def test_device_memory_is_restored_in_place_and_copies_are_reported(monkeypatch:
 
 def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_engine(module=metal_module())
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": opened})
     limits = mnb.limits
     monkeypatch.setattr("metalnb.timing.measure.limits", lambda engine: limits(engine="cpu"))
     saxpy = mnb.compile(SOURCE, engine="metal:metalcompute").saxpy
@@ -448,8 +443,8 @@ def test_bottleneck_depends_on_the_gpu() -> None:
 @pytest.mark.parametrize("module", ["sampling", "compare"])
 def test_slow_measurements_report_progress(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     mnb.limits()  # measured now, if at all: that has a line of its own
-    said: list[str] = []
-    monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: said.append)
+    messages: list[str] = []
+    monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: messages.append)
     monkeypatch.setattr(f"metalnb.timing.{module}.PATIENCE", 0.0)
 
     def slow() -> None:
@@ -459,8 +454,8 @@ def test_slow_measurements_report_progress(monkeypatch: pytest.MonkeyPatch, modu
         mnb.measure(slow, cold=False)
     else:
         mnb.compare(slow, slow)
-    parts = [int(text.split()[-2]) for text in said[:-1]]
-    assert said[0].startswith("measuring" if module == "sampling" else "comparing")
+    parts = [int(text.split()[-2]) for text in messages[:-1]]
+    assert messages[0].startswith("measuring" if module == "sampling" else "comparing")
     assert parts == sorted(parts)
     assert (parts[0], len(parts) > 4) == (0, True)
-    assert said[-1] == "", "the line is gone"
+    assert messages[-1] == "", "the line is gone"

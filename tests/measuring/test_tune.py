@@ -121,10 +121,10 @@ def test_incompatible_threadgroup_is_never_best(program: mnb.Program) -> None:
     ]  # fmt: skip
     assert tuner.best is tuner.baseline
     assert "no configuration is faster" in tuner.text()
-    given = {"grid": 4096, "threadgroup": 64}
+    arguments = {"grid": 4096, "threadgroup": 64}
     recipe = program.recipe
     plain = mnb.compile(recipe.source, constants=recipe.constants, engine=recipe.engine, checked=False)
-    call = bound_call("t", plain.partial, (X, np.zeros(64, np.float32)), given)
+    call = bound_call("t", plain.partial, (X, np.zeros(64, np.float32)), arguments)
     guarded = GuardedArguments(call)
     call.dispatch(guarded.values).run()
     assert guarded.find_overrun() == ""

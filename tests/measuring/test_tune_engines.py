@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from second_engine import SecondEngine
+from opened_engines import SecondEngine, open_only
 
 import metalnb as mnb
-from metalnb.engine import engine_choice as engines
 from metalnb.errors import ArgumentError, EngineUnavailable
 from metalnb.widgets.tune import hopeless_trials
 from metalnb.widgets.tune import sweep as module
@@ -202,12 +201,5 @@ def test_a_long_first_run_counts_by_the_clock_of_the_others(
 
 
 def test_an_engine_that_does_not_answer_is_not_tried(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = engines._open
-
-    def opened(name: str) -> Any:
-        if name != "cpu":
-            raise EngineUnavailable(f"engine {name!r} is not here")
-        return real(name)
-
-    monkeypatch.setattr(engines, "_open", opened)
+    open_only(monkeypatch, "cpu")
     assert {t.engine for t in mnb.tune(program.line, X, X.copy(), threadgroup=[64], run=False).trials} == {""}

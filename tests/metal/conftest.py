@@ -5,8 +5,8 @@ from types import ModuleType
 import pytest
 from metal.doubled_engines import Calls, doubled
 from metal_module import metal_module
+from opened_engines import open_as
 
-from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.engine.metal.metalcompute_path.metalcompute_engine import MetalcomputeEngine
@@ -16,10 +16,9 @@ from metalnb.program import compiled
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
     """Open a Mac's engines on their doubles."""
-    opened, others = doubled(), engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened.get(name) or others(name))
-    found: MetalEngine = opened["metal"]
-    return found
+    open_as(monkeypatch, doubled())
+    opened: MetalEngine = doubled()["metal"]
+    return opened
 
 
 @pytest.fixture
@@ -36,7 +35,6 @@ def metalcompute() -> ModuleType:
 def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalcomputeEngine:
     """Make ``engine="metal:metalcompute"`` use these tests' metalcompute."""
     opened = open_engine(module=metalcompute)
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": opened})
     compiled._programs.clear()  # cached programs belong to an earlier test's engine
     return opened

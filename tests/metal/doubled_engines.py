@@ -18,6 +18,13 @@ HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 ADD = "kernel void add(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]])"
 ADD += " { y[i] = x[i] + a; }"
 PAGE = mmap.PAGESIZE
+HEADERS = {
+    "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
+    "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
+}
+INCLUDING = """#include "more.h"
+#include "ops.h"
+kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
 
 
 @functools.cache
@@ -29,6 +36,14 @@ def doubled() -> dict[str, Any]:
 
 def metal(source: str, **options: Any) -> Program:
     return mnb.compile(HEAD + source, engine="metal", **options)
+
+
+def sum_of_scalars(buffers: int) -> str:
+    """Return a kernel that adds all its buffers but the last one, which it writes."""
+    parameters = ", ".join(f"constant uint& a{k}" for k in range(buffers - 1))
+    total = " + ".join(f"a{k}" for k in range(buffers - 1))
+    parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
+    return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
 
 
 class Calls:

@@ -11,9 +11,9 @@ from metal.doubled_engines import ADD, Calls, metal
 from metal_double.commands import SAMPLING, MTLCommandBuffer, MTLComputeCommandEncoder
 from metal_double.counters import MTLComputePassDescriptor, MTLCounterSampleBuffer, MTLCounterSampleBufferDescriptor
 from metal_double.device import MTLDevice
+from opened_engines import open_as
 
 import metalnb as mnb
-from metalnb.engine import engine_choice
 from metalnb.engine import metal as metal_package
 from metalnb.engine.metal.metal_engine import MetalEngine
 
@@ -118,8 +118,8 @@ def test_impossible_samples_are_not_used(monkeypatch: pytest.MonkeyPatch, spoil:
 
 @pytest.mark.usefixtures("steady", "engine")
 def test_measure_uses_the_dispatch_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, others = metal_package.open_engine(module=metal_double), engine_choice._open
-    monkeypatch.setattr(engine_choice, "_open", lambda name: opened if name == "metal" else others(name))
+    opened = metal_package.open_engine(module=metal_double)
+    open_as(monkeypatch, {"metal": opened})
     kernel = metal(ADD + "// measured").add
     monkeypatch.setattr(kernel, "engine", opened)
     x = np.zeros(5, np.float32)

@@ -15,6 +15,7 @@ import pytest
 from metal.doubled_engines import ADD, doubled, metal
 from metal_double import CONSTANTS, MetalAbortError
 from metal_double.pipelines import MTLComputePipelineState
+from opened_engines import open_as, open_only
 
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
@@ -152,7 +153,7 @@ def test_capabilities_are_those_of_the_device(engine: MetalEngine) -> None:
     assert caps.versions == {"PyObjC": "12.2 (double)", "MSL": "3.2"}
 
 
-def test_the_second_device() -> None:
+def test_devices_are_opened_by_index() -> None:
     second = metal_package.open_engine(1, module=metal_double)
     assert (second.name, second.caps.device) == ("metal:1", "Apple M0 (its second double)")
     with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' has no device 2: this machine has 2 devices"):
@@ -173,17 +174,9 @@ def test_missing_metal_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    def only(name: str) -> Any:
-        if name != "metal:metalcompute":
-            raise mnb.EngineUnavailable(name)
-        return doubled()[name]
-
-    monkeypatch.setattr(engines, "_open", only)
-    engines._default.cache_clear()
-    try:
-        assert engines._default() == "metal:metalcompute"
-    finally:
-        engines._default.cache_clear()
+    open_as(monkeypatch, doubled())
+    open_only(monkeypatch, "metal:metalcompute")
+    assert engines.current() is doubled()["metal:metalcompute"]
 
 
 def test_double_is_used_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +250,7 @@ def test_the_double_misses_a_buffer_that_is_not_bound(encoder: Any) -> None:
         encoder.dispatchThreads_threadsPerThreadgroup_(SIZE, SIZE)
 
 
-def test_the_double_wants_a_pool_and_a_place_for_the_error(engine: MetalEngine) -> None:
+def test_the_double_requires_a_pool_and_a_place_for_the_error(engine: MetalEngine) -> None:
     with pytest.raises(MetalAbortError, match="autorelease pool"):
         engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
     with pytest.raises(TypeError, match="Need 3 arguments, got 2"):

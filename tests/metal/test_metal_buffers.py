@@ -7,7 +7,7 @@ import metal_double
 import numpy as np
 import pytest
 from metal.beyond_metalcompute import BEYOND
-from metal.doubled_engines import ADD, PAGE, Calls, doubled, metal, pages
+from metal.doubled_engines import ADD, PAGE, Calls, doubled, metal, pages, sum_of_scalars
 from metal_double import CONSTANTS
 from metal_double.commands import MTLComputeCommandEncoder
 from metal_double.device import MTLDevice
@@ -133,13 +133,7 @@ def test_threadgroup_memory_is_rounded_and_bounded() -> None:
 
 
 def test_thirty_one_buffers_fit_and_the_next_is_refused(engine: MetalEngine) -> None:
-    def source(n: int) -> str:
-        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
-        total = " + ".join(f"a{k}" for k in range(n - 1))
-        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
-        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
-
-    out = metal(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+    out = metal(sum_of_scalars(31)).f(*range(30), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(30))] * 3
     unit = metal(ADD).add.unit
     beyond = tuple(dataclasses.replace(p, index=31) for p in unit.signature.params)
@@ -258,7 +252,7 @@ def test_copies_of_a_call_are_reported() -> None:
     assert copy_notes(add.prepare(mnb.asarray(within, device="metal"), held, 1)) == (said.format(there),)
 
 
-def test_memory_sizes_beyond_metals_limit(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_beyond_metals_limit_raises_memory_error(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MemoryError, match="at most 17,179,869,184"):
         engine.alloc((1 << 34) + 1)
     monkeypatch.setattr(MTLDevice, "newBufferWithLength_options_", lambda *_: None)

@@ -8,13 +8,14 @@ import metal_double
 import numpy as np
 import pytest
 from metal.beyond_metalcompute import BEYOND
-from metal.doubled_engines import ADD, HEAD, Calls, doubled, metal
+from metal.doubled_engines import ADD, HEAD, HEADERS, INCLUDING, Calls, doubled, metal
 from metal_double.compiler import MTLCompileOptions
 from metal_double.device import MTLDevice
 from metal_double.pipelines import MTLBinaryArchive
 
 import metalnb as mnb
 from metalnb.engine import metal as metal_package
+from metalnb.engine.metal import libraries
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.msl.rewrite.scan import scan
@@ -32,15 +33,8 @@ def test_metal_is_given_the_authors_own_text(calls: Calls) -> None:
 
 
 def test_header_cells_are_inserted_at_their_include() -> None:
-    headers = {
-        "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
-        "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
-    }
-    source = """#include "more.h"
-#include "ops.h"
-kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
     x = np.arange(9, dtype=np.float32)
-    metal(source, headers=headers).f(x)
+    metal(INCLUDING, headers=HEADERS).f(x)
     np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
 
 
@@ -53,8 +47,29 @@ def test_kernels_of_a_cell_share_a_library(calls: Calls) -> None:
     assert (len(seen), x[0]) == (1, 2)
 
 
+def test_libraries_are_bounded_and_an_evicted_one_is_compiled_again(
+    engine: MetalEngine, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libraries, "_MAX_LIBRARIES", 2)
+    monkeypatch.setattr(engine._libraries, "_libraries", {})
+    compiled = calls.of(MTLDevice, "newLibraryWithSource_options_error_")
+    kernels = [metal(f"kernel void f(device float* x) {{ x[0] = {n}; }}").f for n in range(4)]
+
+    def result(n: int) -> float:
+        x = np.zeros(1, np.float32)
+        engine.launch(engine.compile(kernels[n].unit), [x], (1, 1, 1), (1, 1, 1)).wait()
+        assert len(engine._libraries._libraries) <= 2
+        return float(x[0])
+
+    assert [result(n) for n in range(4)] == [0, 1, 2, 3]
+    assert [result(n) for n in (3, 2)] == [3, 2]
+    assert len(compiled) == 4
+    assert [result(n) for n in (0, 1)] == [0, 1]
+    assert len(compiled) == 6
+
+
 @pytest.mark.parametrize(("math", "mode", "functions"), [("fast", 1, 0), ("precise", 0, 1)])
-def test_the_math_mode(calls: Calls, math: str, mode: int, functions: int) -> None:
+def test_math_option_sets_metals_math_mode(calls: Calls, math: str, mode: int, functions: int) -> None:
     modes = calls.of(MTLCompileOptions, "setMathMode_")
     of_functions = calls.of(MTLCompileOptions, "setMathFloatingPointFunctions_")
     _ = metal(ADD + f"// {math}", math=math).add.binary
@@ -150,7 +165,7 @@ CONSTANT_TYPES = [
 
 
 @pytest.mark.parametrize(("kind", "value"), CONSTANT_TYPES)
-def test_function_constants_of_each_type(kind: str, value: Any) -> None:
+def test_function_constants_of_each_type_reach_metal(kind: str, value: Any) -> None:
     source = f"constant {kind} C [[function_constant(7)]];\n"
     parts = value if isinstance(value, tuple) else (value,)
     names = [f"C[{i}]" for i in range(len(parts))] if isinstance(value, tuple) else ["C"]
@@ -170,7 +185,7 @@ def test_a_bfloat_is_rounded_to_the_nearest(value: float, bits: int) -> None:
     assert constant_bytes("bfloat3", (value, 0.0, 0.0)) == ("BFloat3", bits.to_bytes(2, "little") + bytes(6))
 
 
-def test_constants_without_a_value_and_parameters_that_one_removes() -> None:
+def test_constants_without_a_value_remove_their_parameters() -> None:
     source = """
 constant int N [[function_constant(0)]];
 constant int more = is_function_constant_defined(N) ? N : -5;

@@ -60,7 +60,7 @@ def test_devices_have_name_memory_and_rate() -> None:
     assert str(mc.Device(-1)) == str(mc.Device())
 
 
-def test_missing_device() -> None:
+def test_missing_device_raises_metalcomputes_error() -> None:
     for refused in (mc.Device, mc.init):
         with pytest.raises(mc.error, match=r"^Cannot create device$"):
             refused(99)
@@ -109,12 +109,12 @@ def test_a_buffer_is_shared_memory(dev: object) -> None:
     ],
     ids=["array", "bytes", "memoryview", "ndarray"],
 )  # fmt: skip
-def test_a_buffer_with_a_copy_of_another(dev: object, data: object) -> None:
+def test_a_buffer_may_be_made_as_a_copy_of_another(dev: object, data: object) -> None:
     buffer = dev.buffer(data)
-    wanted = memoryview(data).tobytes()
-    assert bytes(buffer) == wanted
+    expected = memoryview(data).tobytes()
+    assert bytes(buffer) == expected
     memoryview(buffer)[0] ^= 255
-    assert memoryview(data).tobytes() == wanted
+    assert memoryview(data).tobytes() == expected
 
 
 @pytest.mark.parametrize(("data", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
@@ -151,14 +151,14 @@ def test_a_buffer_has_the_buffer_protocol_and_nothing_else(dev: object) -> None:
 # ---- Compile, run, read back -----------------------------------------------------------------------------------------
 
 
-def test_compile_run_and_read_back(dev: object) -> None:
+def test_a_million_sines_are_right(dev: object) -> None:
     count = 1_234_567
     data = dev.buffer(count * 4)
     memoryview(data).cast("f")[:] = array("f", range(count))
     out = dev.buffer(count * 4)
     dev.kernel(SIN).function("test")(count, data, out)
-    wanted = np.sin(np.arange(count, dtype=np.float32).astype(np.float64)) + 10
-    assert np.abs(np.frombuffer(out, np.float32) - wanted).max() < 1e-3
+    expected = np.sin(np.arange(count, dtype=np.float32).astype(np.float64)) + 10
+    assert np.abs(np.frombuffer(out, np.float32) - expected).max() < 1e-3
 
 
 def test_a_plain_buffer_is_copied_in_and_never_out(dev: object) -> None:
@@ -306,7 +306,7 @@ def test_bad_program_reports_the_compilers_output(dev: object) -> None:
 
 
 @only_double
-def test_the_compilers_text_to_the_letter(dev: object) -> None:
+def test_error_has_the_compilers_text_to_the_letter(dev: object) -> None:
     with pytest.raises(mc.error) as caught:
         dev.kernel(f"{HEAD}kernel void f(device float* x) {{\n\tx[0] = y;\n\tx[1] = z;\n}}")
     assert str(caught.value) == (
@@ -315,7 +315,7 @@ def test_the_compilers_text_to_the_letter(dev: object) -> None:
     )
 
 
-def test_an_unknown_function(dev: object) -> None:
+def test_unknown_function_raises_metalcomputes_error(dev: object) -> None:
     with pytest.raises(mc.error, match=r"^Function not found$"):
         dev.kernel(SIN).function("unknown")
     with pytest.raises(mc.error, match=r"^Function not found$"):
@@ -337,7 +337,7 @@ def test_a_missing_count_and_missing_buffers(dev: object) -> None:
         sine(1, 0, out)
 
 
-def test_arguments_of_other_types(dev: object) -> None:
+def test_arguments_of_wrong_types_raise_type_error(dev: object) -> None:
     for wrong, data in ((dev.kernel, (5,)), (dev.kernel(SIN).function, (5,)), (dev.buffer, ()), (dev.kernel, ())):
         with pytest.raises(TypeError):
             wrong(*data)
@@ -346,7 +346,7 @@ def test_arguments_of_other_types(dev: object) -> None:
 
 
 @only_double
-def test_fewer_buffers_than_arguments(dev: object) -> None:
+def test_fewer_buffers_than_arguments_are_warned_of(dev: object) -> None:
     out = dev.buffer(4)
     sine = dev.kernel(SIN).function("test")
     with pytest.warns(RuntimeWarning, match=r"'test' has an argument 'out' \[\[buffer\(1\)\]\], but got 1 buffers"):
@@ -355,7 +355,7 @@ def test_fewer_buffers_than_arguments(dev: object) -> None:
 
 
 @only_double
-def test_features_beyond_metalcompute(dev: object) -> None:
+def test_features_beyond_metalcompute_raise_its_errors(dev: object) -> None:
     bfloat = "kernel void f(device bfloat* x [[buffer(0)]]) { x[0] = x[1]; }"
     with pytest.raises(mc.error, match=r"^program_source:1:22: error: unknown type name 'bfloat'\n"):  # MSL 2.3
         dev.kernel(bfloat)
@@ -443,7 +443,7 @@ kernel void mandelbrot(constant View& view [[buffer(0)]], device uchar4* pixels 
 """
 
 
-def test_mandelbrot(dev: object) -> None:
+def test_mandelbrot_set_matches_numpys(dev: object) -> None:
     width, height, limit = 300, 211, 64
     left, top, step = np.float32(-2.0), np.float32(-1.0546875), np.float32(0.0099609375)
     pixels = dev.buffer(width * height * 4)
@@ -457,10 +457,10 @@ def test_mandelbrot(dev: object) -> None:
         inside = z.real**2 + z.imag**2 <= 4
         z[inside] = z[inside] ** 2 + c[inside]
         n += inside
-    wanted = np.stack([n * 5, n * 9, 255 - n * 3, n * 0 + 255], -1).astype(np.uint8)
-    wanted[n == limit] = (0, 0, 0, 255)
+    expected = np.stack([n * 5, n * 9, 255 - n * 3, n * 0 + 255], -1).astype(np.uint8)
+    expected[n == limit] = (0, 0, 0, 255)
     got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
-    same = (got == wanted).all(-1)
+    same = (got == expected).all(-1)
     assert 0.05 < (n == limit).mean() < 0.5
     assert same.mean() > 0.99  # at the boundary, rounding decides when a point escapes
 
@@ -505,16 +505,16 @@ def spheres(width: int, height: int, radius: float, eye: np.ndarray) -> np.ndarr
     return 255 * np.exp(-0.15 * way) * light * (0.5 + 0.5 * normal)
 
 
-def test_ray_marched_spheres(dev: object) -> None:
+def test_ray_marched_spheres_match_numpys(dev: object) -> None:
     width, height, radius, eye = 320, 200, 0.45, np.array([0.9, 1.1, -0.3])
     pixels = dev.buffer(width * height * 4)
     scene = array("f", [width, height, radius, *eye])
     dev.kernel(SPHERES).function("spheres")(width * height, scene, pixels)
     got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
-    wanted = spheres(width, height, radius, eye)
+    expected = spheres(width, height, radius, eye)
     assert (got[..., 3] == 255).all()
     assert got[..., :3].std() > 10  # the picture is not empty
-    near = np.abs(got[..., :3] - wanted).max(-1) <= 1.5
+    near = np.abs(got[..., :3] - expected).max(-1) <= 1.5
     assert near.mean() > 0.97  # a ray that grazes a sphere may or may not hit it
 
 

@@ -7,9 +7,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 from metal.metalcompute_cells import compile_cell, compiled_sizes
+from opened_engines import open_as
 
 import metalnb as mnb
-from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.assembled_source import Assembly
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.msl.language.versions import newer_words
@@ -44,7 +44,7 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
     assert source.splitlines()[0][caught.value.column - 1 :].startswith((".gone", "gone"))
 
 
-def test_an_error_in_a_header_cell() -> None:
+def test_an_error_in_a_header_cell_names_that_cell() -> None:
     header = "template <typename T> T bad(T x) {\n  return x.nothing;\n}\n"
     source = """#include "bad.h"
 template <typename T> kernel void f(device T* x, uint i [[thread_position_in_grid]]) { x[i] = bad(x[i]); }
@@ -55,7 +55,7 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
     assert (first.file, first.line) == ("bad.h", 2)
 
 
-def test_the_report_of_apples_compiler() -> None:
+def test_report_of_apples_compiler_points_at_the_cells_lines() -> None:
     """In Apple's wording, with warnings and notes in between, a position in metalnb's source, and the author's line."""
     cell = scan("kernel void f() {\n  oops;\n}")
     text = Assembly({})
@@ -71,7 +71,7 @@ def test_the_report_of_apples_compiler() -> None:
     ]
 
 
-def test_more_than_msl_2_3() -> None:
+def test_newer_language_than_msl_2_3_is_refused_at_its_position() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = bfloat(x[i]); }"
     words = r"'bfloat' needs MSL 3\.1; engine 'metal:metalcompute' has MSL 2\.3"
     with pytest.raises(mnb.CompileError, match=words) as caught:
@@ -139,7 +139,7 @@ kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
         ("// bfloat\nfloat x = y.bfloat; /* bfloat */", []),
     ],
 )
-def test_words_newer_than_msl_2_3(source: str, words: list) -> None:
+def test_words_newer_than_msl_2_3_are_found(source: str, words: list) -> None:
     assert [word for word, _, _ in newer_words(scan(source), (2, 3))] == words
 
 
@@ -181,8 +181,7 @@ def test_failed_pipeline_is_reported(metalcompute: ModuleType, monkeypatch: pyte
 
     broken = open_engine(module=_Broken(metalcompute, lambda text: text))
     monkeypatch.setattr(broken._device, "kernel", lambda text: Refusing())
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": broken})
     refused = compile_cell("kernel void refused(device float* x) { x[0] = 1; }").refused
     with pytest.raises(mnb.LaunchError) as caught:
         refused(np.zeros(100, np.float32), threadgroup=40)
@@ -212,8 +211,7 @@ def test_results_of_a_failing_gpu_are_not_trusted(
     metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch, damage: object, message: str,
 ) -> None:  # fmt: skip
     broken = open_engine(module=_Broken(metalcompute, damage))
-    others = engines._open
-    monkeypatch.setattr(engines, "_open", lambda name: broken if name == "metal:metalcompute" else others(name))
+    open_as(monkeypatch, {"metal:metalcompute": broken})
     source = f"kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }} // {message}"
     with pytest.raises(mnb.KernelFault, match=message):
         compile_cell(source).f(np.zeros(100, np.float32), threadgroup=64)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from metal.doubled_engines import HEADERS, INCLUDING, sum_of_scalars
 from metal.metalcompute_cells import compile_cell, compiled_sizes
 
 import metalnb as mnb
@@ -42,7 +43,9 @@ COUNT = {
         ((19, 9, 4), (8, 4, 3)),
     ],
 )
-def test_a_grid_that_no_threadgroup_divides(grid: tuple, threadgroup: tuple, barrier: bool) -> None:
+def test_a_grid_that_no_threadgroup_divides_runs_each_thread_once(
+    grid: tuple, threadgroup: tuple, barrier: bool
+) -> None:
     source = COUNT[len(grid)]
     if barrier:
         source = source.replace("{", "{ threadgroup_barrier(mem_flags::mem_none);", 1)
@@ -88,9 +91,9 @@ def test_every_input_is_metals_own(barrier: bool) -> None:
     grid, threadgroup = (19, 7, 3), (8, 5, 2)
     out = np.zeros(grid[::-1], program.dtype("Place"))
     program.place(out, grid=grid, threadgroup=threadgroup)
-    wanted = expected_places(out.dtype, grid, threadgroup)
+    expected = expected_places(out.dtype, grid, threadgroup)
     for name in out.dtype.names:
-        np.testing.assert_array_equal(out[name], wanted[name], name)
+        np.testing.assert_array_equal(out[name], expected[name], name)
 
 
 def test_inputs_are_the_kernels_own_variables() -> None:
@@ -113,7 +116,7 @@ def test_buffers_in_any_order_and_with_gaps() -> None:
     np.testing.assert_array_equal(compile_cell(source).f(x, 2.5, b=(7, 3)), 2.5 * x + 4)
 
 
-def test_pointers_to_arrays() -> None:
+def test_pointers_and_references_to_arrays_are_bound() -> None:
     source = """kernel void f(device float (*rows)[4], constant float (&row)[4], uint i [[thread_position_in_grid]]) {
         for (int k = 0; k < 4; ++k) rows[i][k] = row[k] * i; }"""
     rows = np.zeros((10, 4), np.float32)
@@ -121,7 +124,7 @@ def test_pointers_to_arrays() -> None:
     np.testing.assert_array_equal(rows, np.outer(np.arange(10), [1, 2, 3, 4]))
 
 
-def test_structs_and_references() -> None:
+def test_structs_are_bound_by_reference() -> None:
     source = """
 struct Body { float3 position; packed_float3 velocity; half mass; };
 kernel void f(constant Body& body, device Body* bodies, device atomic_uint& count, uint i [[thread_position_in_grid]]) {
@@ -141,17 +144,17 @@ kernel void f(constant Body& body, device Body* bodies, device atomic_uint& coun
     assert count[0] == 50
 
 
-def test_in_place_and_the_same_array_twice() -> None:
+def test_an_array_may_be_input_and_output_and_passed_twice() -> None:
     source = """kernel void f(device const uchar* x, device uchar* y, uint i [[thread_position_in_grid]]) {
         y[i] = x[i] + 2; }"""
     add = compile_cell(source).f
     x = np.arange(1000, dtype=np.uint8)
-    wanted = x + np.uint8(2)
+    expected = x + np.uint8(2)
     add(x, x)
-    np.testing.assert_array_equal(x, wanted)
+    np.testing.assert_array_equal(x, expected)
 
 
-def test_partially_overlapping_arguments() -> None:
+def test_arguments_that_overlap_in_part_are_refused() -> None:
     source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
         y[i] = x[i]; }"""
     x = np.zeros(20, np.float32)
@@ -199,23 +202,17 @@ def test_a_dispatch_waits_for_the_one_whose_results_it_reads() -> None:
     assert (c == 2).all()
 
 
-def test_an_empty_grid() -> None:
+def test_an_empty_grid_runs_nothing() -> None:
     source = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
     x = np.zeros(0, np.float32)
     assert compile_cell(source).f(x) is None
 
 
 def test_thirty_buffers_fit_and_thirty_one_do_not() -> None:
-    def source(n: int) -> str:
-        parameters = ", ".join(f"constant uint& a{k}" for k in range(n - 1))
-        total = " + ".join(f"a{k}" for k in range(n - 1))
-        parameters += ", device uint* out, uint i [[thread_position_in_grid]]"
-        return f"kernel void f({parameters}) {{ out[i] = {total}; }}"
-
-    out = compile_cell(source(30)).f(*range(29), shapes={"out": 3}, grid=3)
+    out = compile_cell(sum_of_scalars(30)).f(*range(29), shapes={"out": 3}, grid=3)
     assert out.tolist() == [sum(range(29))] * 3
     with pytest.raises(mnb.CompileError, match="31 buffers; engine 'metal:metalcompute' needs the last of M"):
-        compile_cell(source(31)).f(*range(30), shapes={"out": 3}, grid=3)
+        compile_cell(sum_of_scalars(31)).f(*range(30), shapes={"out": 3}, grid=3)
 
 
 TREE = """
@@ -257,7 +254,7 @@ kernel void total(device const float* x, device float* sums, uint i [[thread_pos
 @pytest.mark.long(every=3)  # 3 divides neither count: each kind and each length is among them
 @pytest.mark.parametrize("kind", TREES)
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 256, 257, 1_000_003])
-def test_a_reduction_in_threadgroups_of_256(kind: str, n: int) -> None:
+def test_a_reduction_in_threadgroups_of_256_gives_the_sum(kind: str, n: int) -> None:
     x = np.random.default_rng(n).standard_normal(n, np.float32)
     groups = -(-n // 256)
     sums = compile_cell(TREES[kind]).total(x, grid=n, threadgroup=256, shapes={"sums": groups})
@@ -266,7 +263,7 @@ def test_a_reduction_in_threadgroups_of_256(kind: str, n: int) -> None:
     np.testing.assert_allclose(sums, padded.reshape(-1, 256).sum(1), rtol=0, atol=2e-4)
 
 
-def test_threadgroup_memory_of_a_given_size() -> None:
+def test_threadgroup_memory_has_the_size_of_the_call() -> None:
     source = """kernel void f(device uint* out, threadgroup uint4* a [[threadgroup(1)]],
         threadgroup uchar* b [[threadgroup(0)]], uint i [[thread_position_in_threadgroup]],
         uint n [[threads_per_threadgroup]]) {
@@ -278,7 +275,7 @@ def test_threadgroup_memory_of_a_given_size() -> None:
     np.testing.assert_array_equal(out, (63 - np.arange(50)) * 1001)
 
 
-def test_a_cell_without_the_standard_library() -> None:
+def test_a_cell_without_the_standard_library_runs() -> None:
     source = """kernel void f(device float* out, threadgroup float* m [[threadgroup(0)]],
         uint i [[thread_index_in_threadgroup]]) { m[i] = i; out[i] = m[i] * 2; }"""
     out = np.zeros(40, np.float32)
@@ -286,7 +283,7 @@ def test_a_cell_without_the_standard_library() -> None:
     np.testing.assert_array_equal(out, 2 * np.arange(40))
 
 
-def test_too_much_threadgroup_memory() -> None:
+def test_too_much_threadgroup_memory_is_refused() -> None:
     source = """kernel void f(device float* x, threadgroup float* b, uint i [[thread_position_in_threadgroup]]) {
         threadgroup float a[4200]; a[i] = b[i] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);
         x[i] = a[i ^ 1] + b[i ^ 1]; }"""
@@ -300,7 +297,7 @@ def test_too_much_threadgroup_memory() -> None:
         f(x, threadgroup=64, threadgroup_memory={"b": 32784})
 
 
-def test_function_constants() -> None:
+def test_function_constants_set_values_and_optional_arguments() -> None:
     source = """
 constant int N [[function_constant(0)]];
 constant float scale [[function_constant(1)]];
@@ -313,10 +310,10 @@ kernel void f(device const float* x, device float* y [[buffer(1)]],
 kernel void g(device float* y, device const float* z [[function_constant(twice)]]) { y[0] = twice ? z[0] : 1; }
 """
     x = np.arange(40, dtype=np.float32)
-    given = {"N": -3, "scale": 0.25, "twice": False}
-    np.testing.assert_array_equal(compile_cell(source, constants=given).f(x), x * 0.25 - 8)
-    given |= {"twice": True, "extra": 100}
-    np.testing.assert_array_equal(compile_cell(source, constants=given).f(x, z=x), x * 0.25 + 97 + x)
+    arguments = {"N": -3, "scale": 0.25, "twice": False}
+    np.testing.assert_array_equal(compile_cell(source, constants=arguments).f(x), x * 0.25 - 8)
+    arguments |= {"twice": True, "extra": 100}
+    np.testing.assert_array_equal(compile_cell(source, constants=arguments).f(x, z=x), x * 0.25 + 97 + x)
 
 
 STYLES = """
@@ -352,7 +349,7 @@ def test_host_name_templates_in_every_style(name: str, n: int) -> None:
     np.testing.assert_array_equal(compile_cell(STYLES)[kernel](x), x + np.array(n, name))
 
 
-def test_kernels_that_a_macro_makes() -> None:
+def test_kernels_made_by_a_macro_compile_and_run() -> None:
     source = """
 #define UNARY(name, expression)                                            \\
     kernel void name(device const float* x [[buffer(0)]],                  \\
@@ -370,7 +367,7 @@ UNARY(square, v * v)
     np.testing.assert_array_equal(program.square(x), x * x)
 
 
-def test_macros_with_everyday_names() -> None:
+def test_macros_with_everyday_names_do_not_reach_our_code() -> None:
     source = """
 #define size 4
 #define threads [
@@ -386,14 +383,14 @@ kernel void f(device float* x, uint2 p [[thread_position_in_grid]], uint2 n [[th
     assert (x == 4).all()
 
 
-def test_a_kernel_whose_parameters_a_macro_hides() -> None:
+def test_a_kernel_whose_parameters_a_macro_hides_is_refused() -> None:
     source = """#define ARGS device float* x, uint i [[thread_position_in_grid]]
 kernel void f(ARGS) { x[i] = 1; }"""
     with pytest.raises(mnb.CompileError, match="'f' cannot be rewritten for metalcompute: its parameters are not in"):
         compile_cell(source).f(np.zeros(8, np.float32))
 
 
-def test_a_kernel_with_inputs_at_program_scope() -> None:
+def test_a_kernel_with_inputs_at_program_scope_is_refused() -> None:
     """MSL 2.3 has none. This engine computes a thread's position itself and does not pass it on to functions."""
     source = """uint i [[thread_position_in_grid]];
 float f() { return i; }
@@ -402,16 +399,9 @@ kernel void k(device float* x) { x[i] = f(); }"""
         compile_cell(source).k(np.zeros(9, np.float32))
 
 
-def test_header_cells() -> None:
-    headers = {
-        "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
-        "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
-    }
-    source = """#include "more.h"
-#include "ops.h"
-kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = op(x[i]) + more(0); }"""
+def test_header_cells_are_included_once() -> None:
     x = np.arange(9, dtype=np.float32)
-    compile_cell(source, headers=headers).f(x)
+    compile_cell(INCLUDING, headers=HEADERS).f(x)
     np.testing.assert_array_equal(x, (np.arange(9) + 1) * 2 + 1)
 
 

@@ -148,13 +148,13 @@ def test_the_call_is_made_on_copies_and_arrays_that_overlap_do_so_there() -> Non
         y[0] = 5; threadgroup_barrier(mem_flags::mem_device); y[1] = x[4]; }"""
     f = metal(source).f
     x = mnb.ones(12, dtype="float32", device="metal")
-    wanted = {"y": np.array([5, 5, *[1] * 6], np.float32)}
-    seen = mnb.validate(f, x[:8], x[4:], expected=wanted, device=True, grid=1)
-    assert (seen.ok, seen.by) == (True, "Metal's shader validation")
+    expected = {"y": np.array([5, 5, *[1] * 6], np.float32)}
+    report = mnb.validate(f, x[:8], x[4:], expected=expected, device=True, grid=1)
+    assert (report.ok, report.by) == (True, "Metal's shader validation")
     assert np.asarray(x).tolist() == [1] * 12
     whole = np.ones(8, np.float32)
-    seen = mnb.validate(f, whole, whole, expected=np.array([5, 1, *[1] * 6], np.float32), device=True, grid=1)
-    assert seen.ok
+    report = mnb.validate(f, whole, whole, expected=np.array([5, 1, *[1] * 6], np.float32), device=True, grid=1)
+    assert report.ok
     assert (whole == 1).all()
 
 
@@ -162,8 +162,8 @@ def test_what_pointers_lead_to_is_not_copied_so_the_checked_build_looks() -> Non
     source = """struct Args { device float* x; float a; };
 kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }"""
     x = mnb.zeros(3, dtype="float32", device="metal")
-    seen = mnb.validate(metal(source).f, {"x": x, "a": 1}, grid=3, device=True)
-    assert seen.by == ""
+    report = mnb.validate(metal(source).f, {"x": x, "a": 1}, grid=3, device=True)
+    assert report.by == ""
     assert np.asarray(x).tolist() == [0] * 3
 
 
@@ -185,7 +185,7 @@ class Container:
 
 
 @pytest.mark.parametrize("count", [0, 1, 16, 17, 40])
-def test_fast_enumeration(count: int) -> None:
+def test_fast_enumeration_yields_each_object_once(count: int) -> None:
     """The objects come in batches: in the caller's buffer, or in the container's memory."""
     addresses = [1000 + i for i in range(count)]
     own = (ctypes.c_void_p * 40)(*addresses)

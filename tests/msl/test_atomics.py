@@ -196,5 +196,5 @@ def test_a_barrier_makes_writes_visible_to_the_group() -> None:
     x = np.arange(1000, dtype=np.int32)
     got = x.copy()
     program["turned"](got, grid=(1000,), threadgroup=(256,))
-    want = np.concatenate([x[k : k + 256][::-1] + 3 for k in range(0, 1000, 256)])
-    np.testing.assert_array_equal(got, want)
+    expected = np.concatenate([x[k : k + 256][::-1] + 3 for k in range(0, 1000, 256)])
+    np.testing.assert_array_equal(got, expected)

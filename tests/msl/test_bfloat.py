@@ -44,11 +44,11 @@ def test_every_number_takes_a_bfloat_in_compound_assignment(place: str) -> None:
     )
     program = mnb.compile(_HEAD + above + "\n" + kernels, engine="cpu")
     two = np.array([2], ml_dtypes.bfloat16)
-    for kind, want in _LEFT.items():
+    for kind, expected in _LEFT.items():
         kernel = program[f"k_{kind}"]
         y = np.zeros(4, kernel.signature.params[0].type.layout.dtype)
         kernel(y, two, threadgroup=4)
-        assert y.astype(float).tolist() == want, kind
+        assert y.astype(float).tolist() == expected, kind
 
 
 @pytest.mark.parametrize("literal", ["0.0", "0.", ".0", "0e0", "0x0p0", "0.0f", "0.0h", "0.0bf", "0"])
@@ -79,8 +79,8 @@ _LISTS = {
 
 @pytest.mark.parametrize("word", ["", "bfloat one = 1; y[i] = one;"])  # with this name every ?: becomes a call
 @pytest.mark.parametrize("what", _LISTS)
-def test_choices_among_the_arguments_of_a_template(what: str, word: str) -> None:
-    expression, want = _LISTS[what]
+def test_choices_among_the_arguments_of_a_template_are_right(what: str, word: str) -> None:
+    expression, expected = _LISTS[what]
     source = f"""{_HEAD}
     constant constexpr bool tr = true, no = false;
     enum {{ A = 5, B = 6 }};
@@ -96,7 +96,7 @@ def test_choices_among_the_arguments_of_a_template(what: str, word: str) -> None
     }}"""
     y = np.zeros(1, np.int32)
     mnb.compile(source, engine="cpu").k(np.ones(1, np.int32), y)
-    assert y.tolist() == [want]
+    assert y.tolist() == [expected]
 
 
 # Implicit conversions of a float to a bfloat; § marks the finding. Apple's compiler says: "cannot initialize a
@@ -167,7 +167,7 @@ _NAMED = {
 }  # fmt: skip
 
 
-def test_bfloat_conversions_by_name() -> None:
+def test_bfloat_conversions_by_name_round_to_nearest_even() -> None:
     stored = "\n".join(f"b[{n} + 1] = {value};" for n, value in enumerate(_NAMED))
     source = f"""{_HEAD}struct S {{ bfloat m; }};
     template <class T> T made(float a) {{ return T(a); }}
@@ -181,10 +181,10 @@ def test_bfloat_conversions_by_name() -> None:
 @pytest.mark.parametrize("target", ["b[0]", "bfloat a = b[0]; a", "bfloat4 a = b[0]; a", "packed_bfloat3 a = b[0]; a"])
 def test_compound_assignment_rounds_what_a_float_makes(target: str) -> None:
     statement, _, name = target.rpartition("; ")
-    for op, want in {"+=": 3.5, "-=": 0.5, "*=": 3, "/=": 1.3359375}.items():
+    for op, expected in {"+=": 3.5, "-=": 0.5, "*=": 3, "/=": 1.3359375}.items():
         first = f"{name}[0]" if statement[6:].startswith(("4", "_")) or "packed" in statement else name
         source = f"""{_HEAD}kernel void k(device bfloat* b, device const float* x) {{
             {statement}; {name} {op} x[0]; b[0] = {first}; }}"""
         b = np.array([2], ml_dtypes.bfloat16)
         mnb.compile(source, engine="cpu").k(b, np.array([1.5], np.float32), grid=1)
-        assert float(b[0]) == want, op
+        assert float(b[0]) == expected, op

@@ -29,7 +29,7 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_bfloat_as_an_operand_of_a_condition(expression: str) -> None:
+def test_bfloat_may_be_an_operand_of_a_condition(expression: str) -> None:
     cell = STD + f"""template <class T> T twice(T a, T b) {{ return a + b; }}
 kernel void k(device bfloat* x, constant float& m, {ID}) {{ bfloat v = x[i], w = v + 1;
     x[i] = static_cast<bfloat>({expression}); }}"""

@@ -40,8 +40,8 @@ def test_lanes_of_one_branch_converge(branch: str, kind: str) -> None:
             for first in range(start, min(start + size, 100), 32):
                 x = a[first : min(first + 32, start + size, 100)]
                 odd = x % 2 == 1
-                want = np.where(odd, x[odd].sum(), (x[~odd] + 1).sum())
-                assert out[first : first + len(x)].tolist() == want.tolist(), (size, first)
+                expected = np.where(odd, x[odd].sum(), (x[~odd] + 1).sum())
+                assert out[first : first + len(x)].tolist() == expected.tolist(), (size, first)
 
 
 # A maximum is uniform, and so is a sum of its multiples.
@@ -54,15 +54,15 @@ SUMS = {
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 6, 7, 300])
 @pytest.mark.parametrize("loop", SUMS.values(), ids=SUMS.keys())
-def test_a_maximum_in_a_sum(loop: str, turns: int) -> None:
+def test_a_maximum_in_a_sum_of_divergent_lanes_is_right(loop: str, turns: int) -> None:
     kernel = mnb.compile(f"{HEAD % 'inline'}{loop} out[i] = y; }}").k
     a = np.random.default_rng(turns).integers(0, 8, 64).astype(np.uint32)
     a[5] = turns
     out = np.zeros(64, np.uint32)
     kernel(out, a, 0, grid=64, threadgroup=64)
     most = np.repeat(a.reshape(2, 32).max(axis=1), 32).astype(np.int64)
-    want = most * (turns * (turns - 1) // 2) * (np.arange(64) & 1 if "i & 1" in loop else 1)
-    assert out.tolist() == want.tolist()
+    expected = most * (turns * (turns - 1) // 2) * (np.arange(64) & 1 if "i & 1" in loop else 1)
+    assert out.tolist() == expected.tolist()
 
 
 def test_a_value_that_a_condition_knows_is_still_each_lanes_own() -> None:
@@ -86,5 +86,5 @@ def test_a_value_that_a_condition_knows_is_still_each_lanes_own() -> None:
         out = np.zeros(128, np.uint32)
         kernel(out, np.zeros(64, np.uint32), 0, grid=size, threadgroup=size)
         lowest = [(lane & -lane).bit_length() - 1 if lane else 32 for lane in range(size)]
-        want = [n // 32 * 32 + low % min(32, size - n // 32 * 32) for n, low in enumerate(lowest)]
-        assert out[:size].tolist() == want, size
+        expected = [n // 32 * 32 + low % min(32, size - n // 32 * 32) for n, low in enumerate(lowest)]
+        assert out[:size].tolist() == expected, size

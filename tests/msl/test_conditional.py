@@ -58,7 +58,7 @@ _SAME = {
 
 @pytest.mark.parametrize("what", _SAME)
 def test_the_rest_stays_as_it_is(what: str) -> None:
-    body, want = _SAME[what]
+    body, expected = _SAME[what]
     source = f"""{_HEAD}struct S {{ float f; }};
     constant constexpr int N = 3;
     static void one(thread float& x) {{ x += 2; }}
@@ -66,7 +66,7 @@ def test_the_rest_stays_as_it_is(what: str) -> None:
     kernel void k(device float* y, uint i [[thread_position_in_grid]]) {{ {body} }}"""
     y = np.zeros(2, np.float32)
     mnb.compile(source).k(y)
-    assert y.tolist() == want
+    assert y.tolist() == expected
 
 
 def test_the_preprocessor_evaluates_its_own() -> None:

@@ -33,15 +33,15 @@ def rounded(value: float, bits: int) -> float:
 
 @pytest.mark.parametrize("kind", _SUFFIXES)
 def test_constants_are_rounded_from_the_exact_values(kind: str) -> None:
-    wanted = {f"M_{name}_{_SUFFIXES[kind]}": rounded(value, _BITS[kind]) for name, value in _VALUES.items()}
-    wanted |= _LIMITS[kind]
+    expected = {f"M_{name}_{_SUFFIXES[kind]}": rounded(value, _BITS[kind]) for name, value in _VALUES.items()}
+    expected |= _LIMITS[kind]
     lines = "".join(
         f'  static_assert(is_same_v<decltype({name}), {kind}>, "{name}"); y[{k}] = float({name});\n'
-        for k, name in enumerate(wanted)
+        for k, name in enumerate(expected)
     )
-    y = np.zeros(len(wanted), np.float32)
+    y = np.zeros(len(expected), np.float32)
     mnb.compile(f"{PRELUDE}kernel void k(device float* y) {{\n{lines}}}").k(y, grid=1)
-    np.testing.assert_array_equal(y.astype(float), list(wanted.values()), err_msg=str(list(wanted)))
+    np.testing.assert_array_equal(y.astype(float), list(expected.values()), err_msg=str(list(expected)))
 
 
 _LOGIC = Table(rows(
@@ -65,12 +65,13 @@ def test_logic(space: str, index: int) -> None:
     _LOGIC.check(space, index)
 
 
-def test_version_macro_of_a_cell() -> None:
+@pytest.mark.parametrize(("msl", "macro"), [("2.3", 230), ("3.0", 300), ("3.1", 310), ("3.2", 320)])
+def test_version_macro_is_that_of_the_cells_language(msl: str, macro: int) -> None:
     text = """
     #if !defined(__METAL__) || defined(__METAL_MACOS__) || defined(__METAL_IOS__)
     #error not the language of all systems, which MSL 3 made one
     #endif
     kernel void k(device int* y) { y[0] = __METAL_VERSION__; }"""
     y = np.zeros(1, np.int32)
-    mnb.compile(PRELUDE + text).k(y, grid=1)
-    assert 230 <= y[0] < 400
+    mnb.compile(PRELUDE + text, msl=msl).k(y, grid=1)
+    assert y[0] == macro

@@ -326,7 +326,7 @@ def test_two_instantiations_do_not_share_threadgroup_memory_sizes() -> None:
     np.testing.assert_array_equal(b, np.arange(64)[::-1])
 
 
-def test_kernels_that_macros_make() -> None:
+def test_kernels_made_by_macros_compile_and_run() -> None:
     text = """
     #define UNARY(name, T, expression) \\
         kernel void name##_##T(device const T* x [[buffer(0)]], device T* y [[buffer(1)]], \\
@@ -341,7 +341,7 @@ def test_kernels_that_macros_make() -> None:
     np.testing.assert_array_equal(made.negate_float(np.arange(3, dtype=np.float32)), [0, -1, -2])
 
 
-def test_31_buffers() -> None:
+def test_kernel_takes_31_buffers() -> None:
     params = ", ".join(f"device const int* b{n}" for n in range(30))
     text = f"kernel void k({params}, device int* y, uint i [[thread_position_in_grid]]) {{ y[i] = "
     text += " + ".join(f"{n + 1} * b{n}[i]" for n in range(30)) + "; }"
@@ -367,14 +367,14 @@ def test_every_public_header_can_be_included(end: str) -> None:
 
 @pytest.mark.long(every=4)  # test_headers reads each of ours separately
 @pytest.mark.parametrize("name", HEADERS)
-def test_header_compiles_alone(name: str) -> None:
+def test_header_compiles_without_the_others(name: str) -> None:
     y = np.zeros(2, np.float32)
     mnb.compile(f"#include <{name}>\n" + HEAD + "{ y[i] = metal::float2(3).x; }").k(y)
     assert (y == 3).all()
 
 
 @pytest.mark.long  # 15 s in the compiler; test_large_files compiles 600 instantiations
-def test_a_kernel_of_13000_lines() -> None:
+def test_a_kernel_of_13000_lines_computes_right() -> None:
     lines = 13_000
     body = "\n".join(
         f"    a{n % 7} = fma(a{n * 3 % 7}, x[{n % 97}], a{(n + 1) % 7} * 0.5f) + 1.0f;" for n in range(lines)

@@ -61,11 +61,11 @@ def test_geometric_functions(kind: str, width: int, mode: str) -> None:
     program["each"](x.reshape(-1), out.reshape(-1), COUNT, grid=(COUNT,))
     found = []
     for (call, oracle), got in zip(rows.items(), out, strict=True):
-        want = oracle(*x.astype(np.float64))
-        want = np.broadcast_to(want, got.shape)
-        known = np.isfinite(want)
-        error = np.abs(got - want)[known].max()
-        if not error <= tolerance * max(1, np.abs(want[known]).max()):
+        expected = oracle(*x.astype(np.float64))
+        expected = np.broadcast_to(expected, got.shape)
+        known = np.isfinite(expected)
+        error = np.abs(got - expected)[known].max()
+        if not error <= tolerance * max(1, np.abs(expected[known]).max()):
             found.append(f"{call}: {error}")
     assert not found
 
@@ -163,8 +163,8 @@ def test_srgb(kind: str) -> None:
     packed = np.zeros(COUNT, np.uint32)
     program["pack"](x.reshape(-1), packed, grid=(COUNT,))
     got = packed.view(np.uint8).reshape(-1, 4)
-    want = np.concatenate([srgb(x[:, :3].astype(float)), np.clip(x[:, 3:].astype(float), 0, 1)], 1) * 255
-    assert np.abs(got - want).max() <= 0.5 + 1e-2
+    expected = np.concatenate([srgb(x[:, :3].astype(float)), np.clip(x[:, 3:].astype(float), 0, 1)], 1) * 255
+    assert np.abs(got - expected).max() <= 0.5 + 1e-2
     every = np.arange(256, dtype=np.uint32) * 0x01010101
     out = np.zeros((256, 4), dtype)
     program["unpack"](every, out.reshape(-1), grid=(256,))

@@ -228,16 +228,16 @@ def test_a_loop_that_threads_leave_one_by_one_counts_those_that_stay() -> None:
     }""")
     out = np.zeros(GRID, np.uint32)
     program["staying"](out, grid=(GRID,), threadgroup=(THREADGROUP,))
-    want = np.zeros(GRID, int)
+    reference = np.zeros(GRID, int)
     for threads in simdgroups():
         for i in threads:
-            want[i] = sum(sum(j % 5 >= k for j in threads) for k in range(i % 5 + 1))
-    np.testing.assert_array_equal(out, want)
+            reference[i] = sum(sum(j % 5 >= k for j in threads) for k in range(i % 5 + 1))
+    np.testing.assert_array_equal(out, reference)
 
 
 @pytest.mark.parametrize("name", ["simd_sum", "simd_max", "simd_xor", "simd_shuffle", "simd_broadcast_first"])
 @pytest.mark.parametrize("kind", ["long", "ulong2", "bool"])
-def test_no_64_bits_and_no_bool_in_a_simdgroup(name: str, kind: str) -> None:  # as in MSL 6.9.2
+def test_simd_functions_refuse_64_bits_and_bool(name: str, kind: str) -> None:  # as in MSL 6.9.2
     head = "#include <metal_stdlib>\nusing namespace metal;\n"
     call = f"{name}(x, 1)" if name == "simd_shuffle" else f"{name}(x)"
     with pytest.raises(mnb.CompileError, match=f"no matching function for call to '{name}'"):

@@ -24,6 +24,6 @@ def test_address_spaces(text: str, expected: float) -> None:
 
 
 @pytest.mark.parametrize("text", [pytest.param(row[1], id=row[0]) for row in THREADGROUP])
-def test_threadgroup_variables(text: str) -> None:
+def test_threadgroup_variables_are_shared_by_the_group(text: str) -> None:
     text = text.replace("BARRIER", "threadgroup_barrier(mem_flags::mem_threadgroup);")
     np.testing.assert_array_equal(outcome(text, 32), np.arange(32)[::-1])

@@ -21,7 +21,7 @@ def test_an_array_moves_within_itself(way: str, n: int) -> None:
         for (int j = 0; j < 8; j++) y[8 * i + j] = v[j];
     }}""").move
     x = np.arange(n, dtype=np.int32) * 10
-    want = x[:, None] + np.array([0, 0, 1, 2, 3, 4, 5, 6] if way == "up" else [1, 2, 3, 4, 5, 6, 7, 7])
+    expected = x[:, None] + np.array([0, 0, 1, 2, 3, 4, 5, 6] if way == "up" else [1, 2, 3, 4, 5, 6, 7, 7])
     out = np.zeros((n, 8), np.int32)
     kernel(x, out, grid=n, threadgroup=min(n, 64))
-    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(out, expected)

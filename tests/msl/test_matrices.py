@@ -83,12 +83,12 @@ def test_reads(space: str, index: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "index"), _WRITES.params)
-def test_writes(space: str, index: int) -> None:
+def test_matrices_are_written_as_specified(space: str, index: int) -> None:
     _WRITES.check(space, index)
 
 
 @pytest.mark.parametrize(("columns", "count"), [(c, r) for c in (2, 3, 4) for r in (2, 3, 4)])
-def test_products_of_random_matrices(columns: int, count: int) -> None:
+def test_products_of_random_matrices_are_exact(columns: int, count: int) -> None:
     rng = np.random.default_rng(10 * columns + count)
     n, stride = 64, 4 if count == 3 else count
     a = np.zeros((n, columns, stride), np.float32)

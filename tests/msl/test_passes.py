@@ -13,7 +13,7 @@ from metalnb.msl.text.edits import Edit, EditedText
 
 
 @pytest.mark.parametrize("made", PASSES, ids=[p.edits.__name__ for p in PASSES])
-def test_a_golden_cell(made: Pass) -> None:
+def test_a_pass_rewrites_its_golden_cell_exactly(made: Pass) -> None:
     found = made.edits(outline(made.cell))
     edits = [e if isinstance(e, Edit) else Edit(e.start, e.end, e.form.format("$refused")) for e in found]
     assert EditedText(made.cell, edits).text == made.edited

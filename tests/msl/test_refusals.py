@@ -15,7 +15,7 @@ import metalnb as mnb
 @pytest.mark.parametrize(
     ("text", "message", "hint"), [pytest.param(*row[1:], id=row[0]) for row in (*REFUSED, *REFUSED_BY_CLANG)]
 )
-def test_refused(text: str, message: str, hint: str) -> None:
+def test_refused_code_gets_its_message_hint_and_position(text: str, message: str, hint: str) -> None:
     source, line, column = place(program(text))
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(source)
@@ -27,7 +27,7 @@ def test_refused(text: str, message: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize("text", [pytest.param(row[1], id=row[0]) for row in ACCEPTED])
-def test_accepted(text: str) -> None:
+def test_most_similar_right_code_compiles(text: str) -> None:
     constants = {"on": True} if "function_constant" in text else {}
     assert mnb.compile(program(text), constants=constants).kernels
 

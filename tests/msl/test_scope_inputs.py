@@ -127,7 +127,7 @@ _FORMS = {
 
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.parametrize("name", ["at", "thread_position_in_grid"])
-def test_inputs_in_every_form_of_declaration(name: str, form: str) -> None:
+def test_inputs_may_be_declared_in_every_form(name: str, form: str) -> None:
     source = (
         f"{_PRELUDE}{form.replace('V', name)}\nuint f() {{ return {_FORMS[form].replace('V', name)}; }}\n"
         f"kernel void k(device uint* y) {{ y[f()] = {_FORMS[form].replace('V', name)}; }}"
@@ -153,7 +153,7 @@ _KERNELS = {
 
 
 @pytest.mark.parametrize("form", _KERNELS)
-def test_kernels_of_every_form(form: str) -> None:
+def test_kernels_of_every_form_read_inputs_at_program_scope(form: str) -> None:
     source = (
         f"{_PRELUDE}uint gid [[thread_position_in_grid]];\n"
         f"template <class T> void put(device T* y, T a) {{ y[gid] = gid + a; }}\n{_KERNELS[form]}"
@@ -168,17 +168,17 @@ uint unused [[thread_index_in_threadgroup]];
 uint row() {{ return place.y; }}
 kernel void k(device uint* y) {{ y[place.x + 4 * row()] = lane; }}
 kernel void l(device uint* y, uint i [[thread_position_in_grid]]) {{ y[i] = i; }}"""
-    made = mnb.compile(source, engine="cpu")
-    inputs = [(i.name, i.type, i.scoped) for i in made.k.signature.inputs]
+    program = mnb.compile(source, engine="cpu")
+    inputs = [(i.name, i.type, i.scoped) for i in program.k.signature.inputs]
     assert inputs == [("place", "uint2", True), ("lane", "uint", True)]
-    assert [i.name for i in made.l.signature.inputs] == ["i"]
-    assert "place : uint2 [[thread_position_in_grid]]" in made.k.__doc__
+    assert [i.name for i in program.l.signature.inputs] == ["i"]
+    assert "place : uint2 [[thread_position_in_grid]]" in program.k.__doc__
     y = np.zeros((2, 4), np.uint32)
-    made.k(y, grid=(4, 2), threadgroup=(4, 2))
+    program.k(y, grid=(4, 2), threadgroup=(4, 2))
     assert y.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_one_in_a_header_cell() -> None:
+def test_input_at_program_scope_of_a_header_cell_is_read() -> None:
     header = "uint gid [[thread_position_in_grid]];\ninline uint f(uint a) { return gid * a; }"
     source = f'{_PRELUDE}#include "h"\nkernel void k(device uint* y) {{ y[gid] = f(3); }}'
     assert mnb.compile(source, headers={"h": header}, engine="cpu").k(grid=5).tolist() == [0, 3, 6, 9, 12]

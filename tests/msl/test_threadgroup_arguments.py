@@ -9,7 +9,7 @@ from msl.cells import PRELUDE
 import metalnb as mnb
 
 
-def test_threadgroup_arguments_by_their_indices() -> None:
+def test_threadgroup_arguments_are_bound_by_their_indices() -> None:
     program = mnb.compile(f"""{PRELUDE}
     kernel void swapped(device float* x, threadgroup float* later [[threadgroup(1)]],
                         uint n [[threads_per_threadgroup]], threadgroup float2* first [[threadgroup(0)]],

@@ -181,16 +181,16 @@ def test_values(space: str, index: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "index"), _TRAITS.params)
-def test_traits(space: str, index: int) -> None:
+def test_type_traits_hold_as_specified(space: str, index: int) -> None:
     _TRAITS.check(space, index)
 
 
 @pytest.mark.parametrize(("space", "index"), _LIMITS.params)
-def test_limits(space: str, index: int) -> None:
+def test_numeric_limits_are_as_specified(space: str, index: int) -> None:
     _LIMITS.check(space, index)
 
 
-def test_conversions_of_every_half_and_bfloat() -> None:
+def test_conversions_of_every_half_and_bfloat_are_exact() -> None:
     """A float becomes the nearest half or bfloat, ties to even; the reverse conversion is exact (MSL 8.4)."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     rng = np.random.default_rng(16)

@@ -173,7 +173,7 @@ def _expected(op: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @pytest.mark.long(every=4)  # All dtypes share one source; three of them suffice
 @pytest.mark.parametrize("name", _DTYPES)
-def test_operators_on_random_vectors(name: str) -> None:
+def test_operators_on_random_vectors_match_numpy(name: str) -> None:
     dtype, n = np.dtype(_DTYPES[name]), 256
     ops = [*_BINARY, *_COMPARE, *(["%", *_INTEGER] if dtype.kind != "f" else [])]
     a, b = _operands(dtype, (n, 4))
@@ -188,11 +188,11 @@ def test_operators_on_random_vectors(name: str) -> None:
     out = np.zeros((n * len(ops), 4), dtype)
     program.f(a, b, out, grid=(n,))
     for k, op in enumerate(ops):
-        found, wanted = out.reshape(n, len(ops), 4)[:, k], _expected(op, a, b)
+        found, expected = out.reshape(n, len(ops), 4)[:, k], _expected(op, a, b)
         if dtype.kind == "f":
-            np.testing.assert_array_max_ulp(found, wanted, 2 if op == "/" else 0)
+            np.testing.assert_array_max_ulp(found, expected, 2 if op == "/" else 0)
         else:
-            np.testing.assert_array_equal(found, wanted, err_msg=f"{name}4 {op}")
+            np.testing.assert_array_equal(found, expected, err_msg=f"{name}4 {op}")
 
 
 @pytest.mark.parametrize(("space", "index"), _READS.params)
@@ -201,11 +201,11 @@ def test_reads(space: str, index: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "index"), _WRITES.params)
-def test_writes(space: str, index: int) -> None:
+def test_vectors_are_written_as_specified(space: str, index: int) -> None:
     _WRITES.check(space, index)
 
 
-def test_vector_function_called_near_a_loop_with_several_exits() -> None:
+def test_vector_function_near_a_loop_with_several_exits_is_right() -> None:
     """The function was once compiled to a loop in memory that returned the last element for every lane."""
     kernel = mnb.compile("""#include <metal_stdlib>
         using namespace metal;

@@ -232,12 +232,12 @@ IDIOMS = {
 
 
 @pytest.mark.parametrize("idiom", IDIOMS)
-def test_an_idiom_of_public_kernels(idiom: str) -> None:
-    source, wanted = IDIOMS[idiom]
+def test_an_idiom_of_public_kernels_computes_right(idiom: str) -> None:
+    source, expected = IDIOMS[idiom]
     program = mnb.compile(PRELUDE + source)
-    out = np.zeros(len(wanted), np.float32)
+    out = np.zeros(len(expected), np.float32)
     program["k"](out, grid=32, threadgroup=32)
-    np.testing.assert_array_equal(out, np.array(wanted, np.float32))
+    np.testing.assert_array_equal(out, np.array(expected, np.float32))
 
 
 def test_a_kernel_whose_64_bit_counter_is_compared_as_an_int_computes() -> None:

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import metalnb as mnb
-from metalnb.widgets.animate import Animation
+from metalnb.widgets.animate import Animation, frames
 from metalnb.widgets.animate.film import Filmstrip
 
 SOURCE = """
@@ -296,6 +296,17 @@ def test_strokes_are_separate_and_clipped_at_the_edge(program: mnb.Program) -> N
     assert set(rows.tolist()) == {3, 28}
     assert not array[:, 10:20].any()
     assert set(array[rows, columns].tolist()) == {10}
+
+
+def test_of_a_very_long_stroke_the_latest_points_are_drawn(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start * 0, alpha=0.2, brush=3.0)
+    live._frames.brush.radius = 0.5
+    early, late = (0.5 / 32, 2.5 / 24), (0.5 / 32, 20.5 / 24)
+    live._frames.stroke([early] * 10 + [None] + [late] * (frames._POINTS - 1), rub=False)
+    assert len(live._frames._strokes) == frames._POINTS
+    live._frames.make(advance=False)
+    assert np.argwhere(live.array("a")).tolist() == [[20, 0]]
+    assert not live._frames._strokes
 
 
 def test_a_drawing_while_it_plays_is_in_the_next_frame(program: mnb.Program, start: Any) -> None:

@@ -93,8 +93,8 @@ def test_ladder_shows_each_rate_against_the_limit() -> None:
 def test_the_best_of_a_ladder_can_stand_out_instead_of_the_newest() -> None:
     def marked(rates: dict[str, float], *, best: bool) -> float:
         drawn = pixels(drawing.ladder(rates, 40e9, best=best))[..., :3]
-        wanted = np.array(list(bytes.fromhex(COLORS[3][1:])))
-        return float(np.nonzero((drawn == wanted).all(-1))[0].mean() / len(drawn))
+        expected = np.array(list(bytes.fromhex(COLORS[3][1:])))
+        return float(np.nonzero((drawn == expected).all(-1))[0].mean() / len(drawn))
 
     rates = {"fast": 30e9, "slow": 5e9}
     assert marked(rates, best=True) < 0.4 < marked(rates, best=False)

@@ -2,13 +2,12 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.engine import current
@@ -33,15 +32,6 @@ Cell = Callable[..., tuple[Any, dict[str, int]]]
 x, o = np.zeros(8, np.float32), np.zeros(8, np.float32)
 
 
-@pytest.fixture
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    InteractiveShell.clear_instance()
-    mnb.use(None)
-
-
 @pytest.fixture(params=ABOVE, ids=["first", "below an empty line", "below three"])
 def run(shell: InteractiveShell, request: pytest.FixtureRequest) -> Cell:
     """Run the cell; return its kernel or error, and the lines that its comments mark."""
@@ -61,8 +51,8 @@ def test_errors_and_warnings_have_the_editors_line(run: Cell, capsys: pytest.Cap
     assert [d.line for d in error.diagnostics] == [at["wrong"]]
     capsys.readouterr()
     _, at = run("if (i < 3) threadgroup_barrier(mem_flags::mem_device); // wrong")
-    shown = capsys.readouterr()
-    assert f"cell:{at['wrong']}:" in shown.out + shown.err
+    output = capsys.readouterr()
+    assert f"cell:{at['wrong']}:" in output.out + output.err
 
 
 def test_error_of_the_whole_cell_is_at_its_first_line_of_code(shell: InteractiveShell) -> None:
@@ -94,9 +84,9 @@ def test_faults_have_the_editors_line(run: Cell) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the validated build runs under Linux")
 def test_validation_findings_have_the_editors_line(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     kernel, at = run()
-    seen = mnb.validate(kernel, x, o, 1, 0)
-    assert [f.line for f in seen.findings if f.kind == "beyond"] == [at["access"]]
-    assert f"line {at['access']}: " in repr(seen)
+    report = mnb.validate(kernel, x, o, 1, 0)
+    assert [f.line for f in report.findings if f.kind == "beyond"] == [at["access"]]
+    assert f"line {at['access']}: " in repr(report)
     endless = mnb.validate(kernel, x, o, 0, -1, seconds=0.2)
     assert {f.line for f in endless.findings if f.kind == "endless"} == {at["endless"]}
     differs = mnb.validate(kernel, x, o, 0, 0, expected=lambda x: x + 1)
@@ -122,7 +112,9 @@ def test_traced_steps_have_the_editors_line(run: Cell) -> None:
     assert f" {at['access']}  o[i] = x[i + far];" in repr(trace)
 
 
-def test_marks_of_the_editor(run: Cell, shell: InteractiveShell, request: pytest.FixtureRequest) -> None:
+def test_mistakes_are_marked_at_the_editors_lines(
+    run: Cell, shell: InteractiveShell, request: pytest.FixtureRequest
+) -> None:
     above = request.node.callspec.params["run"]
     cell = above + CELL.replace("OPTIONS", "").replace("WRONG", "o[i] = undeclared; // wrong")
     error, at = run("o[i] = undeclared; // wrong")
@@ -131,7 +123,7 @@ def test_marks_of_the_editor(run: Cell, shell: InteractiveShell, request: pytest
     assert [mark["line"] for mark in marks] == [at["wrong"]]
 
 
-def test_header_cells(shell: InteractiveShell) -> None:
+def test_error_in_a_header_cell_has_that_cells_line(shell: InteractiveShell) -> None:
     header = """
 %%metal --header taken.h --quiet
 

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.display import nbytes
@@ -38,15 +37,6 @@ ENGINE = current().name  # this machine's engine
 
 Run = Callable[[str], ExecutionResult]
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    InteractiveShell.clear_instance()
-    mnb.use(None)
 
 
 @pytest.fixture
@@ -161,7 +151,7 @@ def test_booleans_may_be_spelled_as_in_metal(shell: InteractiveShell, run: Run, 
     np.testing.assert_array_equal(shell.user_ns["fill"](grid=1), [-5])
 
 
-def test_several_constants(shell: InteractiveShell, run: Run) -> None:
+def test_several_constants_may_be_given(shell: InteractiveShell, run: Run) -> None:
     cell = FILL.replace("= N", "= NEGATE ? -N : N")
     run(f"%%metal --constant N=5 --constant NEGATE=True\nconstant bool NEGATE [[function_constant(1)]];\n{cell}")
     np.testing.assert_array_equal(shell.user_ns["fill"](grid=1), [-5])
@@ -223,8 +213,8 @@ def test_the_program_has_a_name(shell: InteractiveShell, run: Run) -> None:
 
 
 def test_a_header_cell_serves_later_cells(shell: InteractiveShell, run: Run) -> None:
-    shown = run(f"%%metal --header cube.h\n{HEADER}").result
-    assert repr(shown) == 'header "cube.h", 1 line: #include "cube.h" in a later cell'
+    result = run(f"%%metal --header cube.h\n{HEADER}").result
+    assert repr(result) == 'header "cube.h", 1 line: #include "cube.h" in a later cell'
     run(f"%%metal\n{CUBES}")
     x = np.array([1, 2, 3], np.float32)
     shell.user_ns["cubes"](x)
@@ -384,11 +374,11 @@ def test_line_help_shows_every_command(shell: InteractiveShell) -> None:
 
 @pytest.mark.parametrize("line", ["%metal", "%metal engines", f"%metal use {ENGINE}", "%metal use default"])
 def test_engines_are_a_table(shell: InteractiveShell, run: Run, line: str) -> None:
-    found = run(line).result
-    assert found == mnb.engines()
-    assert found[ENGINE].available
-    assert re.search(rf"^{ENGINE} +in use", repr(found), re.MULTILINE)
-    assert "<table>" in shell.display_formatter.format(found)[0]["text/html"]
+    result = run(line).result
+    assert result == mnb.engines()
+    assert result[ENGINE].available
+    assert re.search(rf"^{ENGINE} +in use", repr(result), re.MULTILINE)
+    assert "<table>" in shell.display_formatter.format(result)[0]["text/html"]
 
 
 def test_use_chooses_the_engine_and_an_unknown_one_changes_nothing(shell: InteractiveShell, run: Run) -> None:
@@ -397,12 +387,12 @@ def test_use_chooses_the_engine_and_an_unknown_one_changes_nothing(shell: Intera
     assert run(f"%%metal\n{TWICE}").result.engine.name == ENGINE
 
 
-def test_kernels_are_listed(shell: InteractiveShell, run: Run) -> None:
+def test_kernels_are_listed_with_parameters_engine_and_summary(shell: InteractiveShell, run: Run) -> None:
     assert repr(run("%metal kernels").result) == "no kernels yet: a %%metal cell binds them"
     run(f"%%metal --quiet\n/// Doubles.\n{TWICE}")
-    found = run("%metal kernels").result
-    assert dict(found) == {"twice": shell.user_ns["twice"]}
-    assert re.search(rf"^twice +x +{ENGINE} +Doubles\.$", repr(found), re.MULTILINE)
+    result = run("%metal kernels").result
+    assert dict(result) == {"twice": shell.user_ns["twice"]}
+    assert re.search(rf"^twice +x +{ENGINE} +Doubles\.$", repr(result), re.MULTILINE)
 
 
 def test_source_is_the_authors_and_lowered_is_what_the_compiler_is_given(
@@ -444,13 +434,13 @@ def test_the_cache_is_shown_and_cleared_and_nothing_else_is_touched(
     keep.write_text("precious")
     run(f"%%metal --quiet\n{TWICE.replace('twice', 'cached')}")
     run("import numpy as np; cached(np.ones(1, np.float32))")
-    found = run("%metal cache").result
-    assert found["cpu-lanes"].entries == 1
-    assert found["cpu-library"].nbytes > 0
-    assert f"{tmp_path}: {nbytes(sum(u.nbytes for u in found.values()))} of at most 1.0 GB" in repr(found)
+    result = run("%metal cache").result
+    assert result["cpu-lanes"].entries == 1
+    assert result["cpu-library"].nbytes > 0
+    assert f"{tmp_path}: {nbytes(sum(u.nbytes for u in result.values()))} of at most 1.0 GB" in repr(result)
     monkeypatch.setenv("METALNB_CACHE_SIZE", "0")
     assert re.search(rf"{tmp_path}: [\d.]+ [kM]B, no limit", repr(run("%metal cache").result))
-    assert run("%metal cache clear").result == found
+    assert run("%metal cache clear").result == result
     assert run("%metal cache").result == {}
     assert keep.read_text() == "precious"
 
@@ -568,7 +558,7 @@ def test_a_call_that_leaves_its_arrays_is_not_made(shell: InteractiveShell, run:
 
 
 @pytest.mark.usefixtures("checked")
-def test_a_reference_on_the_line(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+def test_a_reference_on_the_line_checks_the_kernel(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
     run("import numpy as np\ndef doubled(x): return x * 2\ndef tripled(x): return x * 3")
     run(f"%%metal --quiet --check doubled\n{TWICE}")
     run("twice(np.ones(100, np.float32))")
@@ -583,7 +573,7 @@ def test_a_reference_on_the_line(shell: InteractiveShell, run: Run, capsys: Capt
 
 
 @pytest.mark.usefixtures("checked")
-def test_checks_for_the_whole_notebook(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+def test_checks_can_be_on_for_the_whole_notebook(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
     run("import numpy as np; x = np.ones(10, np.float32)")
     run("%metal check on")
     run(f"%%metal --quiet\n{TWICE}// every one\n")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
 
 import metalnb as mnb
 from metalnb.magics.line_calls import split
@@ -21,15 +20,11 @@ kernel void add(device float* x, constant float& a, uint i [[thread_position_in_
 Run = Callable[[str], Any]
 
 
-@pytest.fixture
-def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure for a few milliseconds; the figures do not matter here."""
     monkeypatch.setattr(sampling, "TOTAL", 0.005)
     monkeypatch.setattr(sampling, "BATCH", 0.001)
-    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
-    shell.extension_manager.load_extension("metalnb")
-    yield shell
-    InteractiveShell.clear_instance()
-    mnb.use(None)
 
 
 @pytest.fixture
@@ -61,7 +56,7 @@ def test_a_call_is_measured_and_not_made(shell: InteractiveShell, run: Run) -> N
     assert not shell.user_ns["x"].any()
 
 
-def test_options_are_expressions(run: Run) -> None:
+def test_flops_and_bytes_may_be_expressions(run: Run) -> None:
     timing = run("""%metal_time --flops "1 * x.size" --bytes=4*x.size add(x, 1.0, grid=(len(x),));""")
     assert (timing.flops, timing.bytes) == (1000, 4000)
 

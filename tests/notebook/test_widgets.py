@@ -108,10 +108,10 @@ def test_changed_parameter_affects_only_its_argument(program: mnb.Program) -> No
     params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
     call = bound_call("test", program.many, (), {"p": params, "c": (2, -4), "n": 64, "k": -3, "grid": 64})
     at = {k.label: k for k in knobs(call)}
-    given = [p.value for p in call.parts]
+    arguments = [p.value for p in call.parts]
 
     def out(**settings: Any) -> float:
-        values = apply_settings(call.parts, {at[k.replace("_", ".")]: v for k, v in settings.items()}, given)
+        values = apply_settings(call.parts, {at[k.replace("_", ".")]: v for k, v in settings.items()}, arguments)
         (first, *_) = np.unique(call.dispatch(values).run() or values[0])
         return float(first)
 
@@ -279,24 +279,24 @@ def test_a_plane_is_colored_between_its_limits() -> None:
 
 def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
     image = np.linspace(0, 1, 64 * 48, dtype=np.float32).reshape(48, 64)
-    found = mnb.explore(program.plane, image, gain=1.0, limits=(0, 1), colors="gray")
-    _ = found.widget
-    first = found.png
-    found.controls["gain"].value = 0.5
-    assert found.wait(300)
-    _, pixels, palette = read_png(found.png)
+    explorer = mnb.explore(program.plane, image, gain=1.0, limits=(0, 1), colors="gray")
+    _ = explorer.widget
+    first = explorer.png
+    explorer.controls["gain"].value = 0.5
+    assert explorer.wait(300)
+    _, pixels, palette = read_png(explorer.png)
     shown = palette[pixels[..., 0]][..., 0]
     np.testing.assert_allclose(shown, 0.5 * image * 255, atol=0.6)
-    assert found._image.value == found.png != first
-    assert found.settings == {"gain": 0.5}
-    assert found.frames == 2
-    assert found.rate > 0
-    assert "gain = 0.5" in visible(found.html())
+    assert explorer._image.value == explorer.png != first
+    assert explorer.settings == {"gain": 0.5}
+    assert explorer.frames == 2
+    assert explorer.rate > 0
+    assert "gain = 0.5" in visible(explorer.html())
 
 
 def test_explore_shows_colors_as_they_are(program: mnb.Program) -> None:
-    found = mnb.explore(program.colors, t=0.25, grid=(32, 16))
-    mode, pixels, _ = read_png(found.png)
+    explorer = mnb.explore(program.colors, t=0.25, grid=(32, 16))
+    mode, pixels, _ = read_png(explorer.png)
     assert mode == "RGBA"
     y, x = np.mgrid[:16, :32]
     expected = np.stack([x / 32, y / 16, np.full((16, 32), 0.25), np.ones((16, 32))], -1) * 255
@@ -559,39 +559,39 @@ def send_event(live: Any, did: str, **how: Any) -> None:
 def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
     kernel = mnb.compile(WINDOW).rings
     launch = {"center": (1.0, 2.0), "height": 4.0, "tint": (0, 0, 0), "grid": (40, 20), "origin": origin}
-    found = mnb.explore(kernel, **launch, window=("center.x", "center.y", "height"), limits=(0, 1))
-    _ = found.widget
-    assert set(found.controls) == {"tint.x", "tint.y", "tint.z"}
+    explorer = mnb.explore(kernel, **launch, window=("center.x", "center.y", "height"), limits=(0, 1))
+    _ = explorer.widget
+    assert set(explorer.controls) == {"tint.x", "tint.y", "tint.z"}
     down = 1 if origin == "upper" else -1
 
     def under(x: float, y: float) -> tuple[float, float]:
-        now = found.settings
+        now = explorer.settings
         return now["center.x"] + x * now["height"], now["center.y"] + down * y * now["height"]
 
     before = under(0.5, -0.25)
-    send_event(found, "move", dx=0, dy=0, by=2, x=0.5, y=-0.25)
-    assert found.settings["height"] == 2
+    send_event(explorer, "move", dx=0, dy=0, by=2, x=0.5, y=-0.25)
+    assert explorer.settings["height"] == 2
     assert under(0.5, -0.25) == pytest.approx(before)
-    send_event(found, "move", dx=0.1, dy=0.2, by=1, x=0, y=0)
+    send_event(explorer, "move", dx=0.1, dy=0.2, by=1, x=0, y=0)
     assert under(0.6, -0.05) == pytest.approx(before), "a drag takes the point with it"
-    top = found._values[0][0 if origin == "upper" else -1, 0] - down * 0.05
+    top = explorer._values[0][0 if origin == "upper" else -1, 0] - down * 0.05
     assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel got it"
-    send_event(found, "reset")
-    assert found.settings == {"center.x": 1, "center.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
+    send_event(explorer, "reset")
+    assert explorer.settings == {"center.x": 1, "center.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
     with pytest.raises(mnb.ArgumentError, match=r"window must name three float scalars.*got \('a', 'b', 'c'\).*height"):
         mnb.explore(kernel, **launch, window=("a", "b", "c"))
 
 
 def test_arrow_keys_move_a_hundredth_of_the_range_or_a_thousandth(program: mnb.Program) -> None:
-    found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0, ranges={"gain": (0, 4)})
-    _ = found.widget
-    send_event(found, "key", index=0, by=1, fine=False)
-    assert found.settings["gain"] == pytest.approx(1.04)
-    send_event(found, "key", index=0, by=-1, fine=True)
-    assert found.settings["gain"] == pytest.approx(1.036)
+    explorer = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0, ranges={"gain": (0, 4)})
+    _ = explorer.widget
+    send_event(explorer, "key", index=0, by=1, fine=False)
+    assert explorer.settings["gain"] == pytest.approx(1.04)
+    send_event(explorer, "key", index=0, by=-1, fine=True)
+    assert explorer.settings["gain"] == pytest.approx(1.036)
     for _ in range(30):
-        send_event(found, "key", index=0, by=-1, fine=False)
-    assert found.settings["gain"] == 0, "and no further"
+        send_event(explorer, "key", index=0, by=-1, fine=False)
+    assert explorer.settings["gain"] == 0, "and no further"
     many = mnb.dashboard(program.many, p={"scale": 1, "tint": (0, 0, 0), "count": 1, "on": True}, c=(0, 0), n=3, k=7,
                          grid=64)  # fmt: skip
     _ = many.widget
@@ -619,16 +619,16 @@ def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: 
     html = board._repr_mimebundle_()["text/html"]
     assert '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>' in html
     hidden = r'<img class="metalnb-png" alt="dashboard: .*?base64,(.*?)"/>'
-    found = re.search(hidden, html, re.DOTALL)
-    assert found
-    with Image.open(io.BytesIO(base64.b64decode(found[1]))) as picture:
+    match = re.search(hidden, html, re.DOTALL)
+    assert match
+    with Image.open(io.BytesIO(base64.b64decode(match[1]))) as picture:
         assert picture.width > 2 * picture.height
         assert np.ptp(np.asarray(picture.convert("RGBA"))[..., 3]) == 255, "drawn on nothing"
-    with mnb.monitor() as seen:
-        assert seen.plots() == b""
+    with mnb.monitor() as monitor:
+        assert monitor.plots() == b""
         for _ in range(3):
             program.saxpy(X, X.copy(), a=1.0)
-    assert 'class="metalnb-png"' in seen._repr_mimebundle_()["text/html"]
+    assert 'class="metalnb-png"' in monitor._repr_mimebundle_()["text/html"]
 
 
 def test_picture_is_redrawn_when_the_pointer_is_released(
@@ -641,19 +641,19 @@ def test_picture_is_redrawn_when_the_pointer_is_released(
             self.taken.append(bundle["text/plain"])
 
     monkeypatch.setattr(Live, "_IDLE_SECONDS", 0.05)
-    found = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0)
-    _ = found.widget
-    found._handles.append(Handle())
-    send_event(found, "on")
-    found.controls["gain"].value = 0.5
-    assert found.wait(300)
-    assert found._picture_worker.wait(0)
+    explorer = mnb.explore(program.plane, np.ones((8, 8), np.float32), gain=1.0)
+    _ = explorer.widget
+    explorer._handles.append(Handle())
+    send_event(explorer, "on")
+    explorer.controls["gain"].value = 0.5
+    assert explorer.wait(300)
+    assert explorer._picture_worker.wait(0)
     assert Handle.taken == [], "the page redraws the widget for it"
-    send_event(found, "off")
-    assert found._picture_worker.wait(300)
+    send_event(explorer, "off")
+    assert explorer._picture_worker.wait(300)
     (text,) = Handle.taken
     assert "gain = 0.5" in text
-    send_event(found, "on")
-    send_event(found, "off")
-    assert found._picture_worker.wait(300)
+    send_event(explorer, "on")
+    send_event(explorer, "off")
+    assert explorer._picture_worker.wait(300)
     assert len(Handle.taken) == 1, "nothing is new"

@@ -1,5 +1,6 @@
 """``metalnb doctor``: what it reports on this machine, and on machines where something is missing."""
 
+import functools
 import json
 import os
 import re
@@ -27,8 +28,14 @@ def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
+@functools.cache
+def report(*options: str) -> subprocess.CompletedProcess[str]:
+    """Run the doctor where no engine is named."""
+    return command("doctor", *options, METALNB_ENGINE="")
+
+
 @pytest.fixture(scope="module")
-def found() -> Checkup:
+def examined() -> Checkup:
     return examine()
 
 
@@ -38,7 +45,7 @@ def checkup(*trials: EngineTrial, **changes: Any) -> Checkup:
 
 
 def test_doctor_lists_every_engine_and_succeeds() -> None:
-    done = command("doctor")
+    done = report()
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"metalnb {mnb.__version__} · Python {sys.version.split()[0]} · ")
     assert re.findall(r"^[✓✗] (\S+)", done.stdout, re.MULTILINE) == ENGINES
@@ -47,7 +54,7 @@ def test_doctor_lists_every_engine_and_succeeds() -> None:
 
 
 def test_json_and_text_have_the_same_report() -> None:
-    done = command("doctor", "--json")
+    done = report("--json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert data["works"] is True
@@ -59,13 +66,13 @@ def test_json_and_text_have_the_same_report() -> None:
     assert trials[ENGINE]["compile_seconds"] > 0
 
 
-def test_missing_engine_names_the_fix(found: Checkup) -> None:
-    for trial in found.trials:
+def test_missing_engine_names_the_fix(examined: Checkup) -> None:
+    for trial in examined.trials:
         assert trial.works != bool(trial.problem)
-    (metal,) = (t for t in found.trials if t.name == "metal")
+    (metal,) = (t for t in examined.trials if t.name == "metal")
     if sys.platform != "darwin":
         assert "pip install pyobjc-framework-Metal" in metal.problem
-        assert f"✗ metal\n    {metal.problem}\n" in write(found)
+        assert f"✗ metal\n    {metal.problem}\n" in write(examined)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="another engine works on a Mac")
@@ -92,9 +99,9 @@ def test_any_driver_exception_is_reported(monkeypatch: pytest.MonkeyPatch) -> No
         raise OSError(message)
 
     monkeypatch.setattr(engine, "named", broken)
-    found = examine()
-    assert {t.problem for t in found.trials} == {"OSError: undefined symbol: clGetPlatformIDs"}
-    assert not found.works
+    broken_machine = examine()
+    assert {t.problem for t in broken_machine.trials} == {"OSError: undefined symbol: clGetPlatformIDs"}
+    assert not broken_machine.works
 
 
 def test_unwritable_cache_is_reported(tmp_path: Path) -> None:
@@ -109,11 +116,11 @@ def test_unavailable_chosen_engine_is_reported() -> None:
 
 
 def test_reason_for_the_chosen_engine_is_shown() -> None:
-    assert f"Ready: cells run on engine '{ENGINE}': " in command("doctor").stdout
+    assert f"Ready: cells run on engine '{ENGINE}': " in report().stdout
     done = command("doctor", METALNB_ENGINE="cpu")
     assert "Ready: cells run on engine 'cpu': METALNB_ENGINE names it. In a notebook: %load_ext metalnb" in done.stdout
-    found = json.loads(command("doctor", "--json", METALNB_ENGINE="").stdout)
-    assert (found["chosen"], found["chosen_why"]) == (ENGINE, "it is the first that can run here")
+    data = json.loads(report("--json").stdout)
+    assert (data["chosen"], data["chosen_why"]) == (ENGINE, "it is the first that can run here")
 
 
 @pytest.mark.parametrize("chosen", ["cuda", "cuda:1"])
@@ -126,7 +133,7 @@ def test_an_engine_that_opens_and_computes_wrongly_is_not_ready(chosen: str) -> 
     )
 
 
-def test_colors_and_marks() -> None:
+def test_colors_and_marks_are_left_out_of_plain_text() -> None:
     good = EngineTrial("good", "Device", {"Driver": "Driver 7", "lib": "2"}, works=True)
     both = checkup(good, EngineTrial("bad", problem="gone"))
     text = write(both, color=True)
@@ -144,7 +151,7 @@ def test_a_terminal_without_unicode_is_no_obstacle() -> None:
     assert f"ok {ENGINE}" in done.stdout
 
 
-def test_version_and_usage() -> None:
+def test_version_is_printed_and_a_missing_command_shows_usage() -> None:
     assert command("--version").stdout == f"metalnb {mnb.__version__}\n"
     done = command()
     assert done.returncode == 2

@@ -20,9 +20,9 @@ NOWHERE = {"jax", "torch"}
 
 
 def name(requirement: str) -> str:
-    found = re.match(r"[\w-]+", requirement)
-    assert found is not None
-    return found[0].replace("_", "-")
+    match = re.match(r"[\w-]+", requirement)
+    assert match is not None
+    return match[0].replace("_", "-")
 
 
 def installed(*extras: str) -> set[str]:

@@ -6,6 +6,7 @@ renderers, the modules of ops).
 """
 
 import ast
+import functools
 import graphlib
 import importlib
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from package_modules import ROOT, modules
+from package_modules import PACKAGE, modules, tree_of
 
 from metalnb.rendering import RENDERERS, Rendered
 
@@ -97,9 +98,17 @@ def resolve(dotted: str, known: dict[str, Path]) -> str:
     return "__init__"
 
 
-def imported(module: str, tree: ast.Module, known: dict[str, Path]) -> set[str]:
+@functools.cache
+def imports(package: Path) -> dict[str, set[str]]:
+    """Return what each module of a package imports from it."""
+    known = modules(package)
+    return {module: imported(module, known) for module in known}
+
+
+def imported(module: str, known: dict[str, Path]) -> set[str]:
     """Return the package's modules that `module` imports anywhere, or names in a table for `import_module`."""
-    found = set(named(module, tree, known)) if "import_module" in ast.dump(tree) else set()
+    tree = tree_of(known[module])
+    found = set(named(module, tree, known)) if "import_module" in known[module].read_text("utf-8") else set()
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -134,10 +143,9 @@ def is_own(name: str) -> bool:
     return name == "metalnb" or name.startswith("metalnb.")
 
 
-def graph(known: dict[str, Path]) -> dict[str, set[str]]:
-    """Return what each module imports, except for what `ALLOWED` names."""
-    edges = {m: imported(m, ast.parse(path.read_text("utf-8")), known) for m, path in known.items()}
-    return {m: {t for t in targets if allowed(m, t) is None} for m, targets in edges.items()}
+def graph(package: Path) -> dict[str, set[str]]:
+    """Return what each module of a package imports from it, except for what `ALLOWED` names."""
+    return {m: {t for t in targets if allowed(m, t) is None} for m, targets in imports(package).items()}
 
 
 def allowed(module: str, target: str) -> tuple[str, str] | None:
@@ -154,43 +162,41 @@ def layer_name(module: str) -> str:
     return max((name for name in RANK if within(module, name)), key=len, default="")
 
 
-def climbing(known: dict[str, Path]) -> list[str]:
+def climbing(package: Path) -> list[str]:
     """Return a readable line for each import from a higher layer, or from another package of the same layer."""
     found = []
-    for module, targets in graph(known).items():
+    for module, targets in graph(package).items():
         for target in sorted(targets):
-            one, other = layer_name(module), layer_name(target)
-            if one != other and RANK.get(one, -1) <= RANK.get(other, -1):
-                where = "above it" if RANK.get(one, -1) < RANK[other] else "beside it"
+            layer, target_layer = layer_name(module), layer_name(target)
+            if layer != target_layer and RANK.get(layer, -1) <= RANK.get(target_layer, -1):
+                where = "above it" if RANK.get(layer, -1) < RANK[target_layer] else "beside it"
                 found.append(f"{module} imports {target}, which is {where}")
     return found
 
 
-def write_package(root: Path, **sources: str) -> dict[str, Path]:
+def write_package(root: Path, **sources: str) -> Path:
     for name, text in {"__init__": "", **sources}.items():
         path = root.joinpath(*name.split("__", 1) if not name.startswith("__") else [name]).with_suffix(".py")
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    return modules(root)
+    return root
 
 
 def test_modules_import_only_lower_layers() -> None:
-    assert climbing(modules(ROOT / "metalnb")) == []
+    assert climbing(PACKAGE) == []
 
 
 def test_there_are_no_import_cycles() -> None:
-    graphlib.TopologicalSorter(graph(modules(ROOT / "metalnb"))).prepare()  # raises a CycleError that names the cycle
+    graphlib.TopologicalSorter(graph(PACKAGE)).prepare()  # raises a CycleError that names the cycle
 
 
 def test_every_exception_is_needed() -> None:
-    known = modules(ROOT / "metalnb")
-    found = {allowed(m, t) for m, path in known.items() for t in imported(m, ast.parse(path.read_text("utf-8")), known)}
-    assert found - {None} == ALLOWED.keys()
+    assert {allowed(m, t) for m, targets in imports(PACKAGE).items() for t in targets} - {None} == ALLOWED.keys()
 
 
 def test_every_module_has_a_layer() -> None:
     """Add a new package to LAYERS."""
-    known = modules(ROOT / "metalnb")
+    known = modules(PACKAGE)
     assert [name for name in known if not layer_name(name)] == []
     assert [name for name in RANK if not any(layer_name(module) == name for module in known)] == []
 
@@ -200,7 +206,7 @@ def test_engines_import_neither_display_nor_arrays_nor_calls() -> None:
     above = ("display", "arrays", "call", "program", "library_kernels")
     crossing = [
         f"{module} imports {target}"
-        for module, targets in graph(modules(ROOT / "metalnb")).items()
+        for module, targets in graph(PACKAGE).items()
         for target in sorted(targets)
         if within(module, "engine") and any(within(target, package) for package in above)
     ]
@@ -210,8 +216,8 @@ def test_engines_import_neither_display_nor_arrays_nor_calls() -> None:
 @pytest.mark.parametrize("package", ["magics", "library_kernels"])
 def test_packages_with_a_link_at_the_root_use_relative_imports(package: str) -> None:
     """With an absolute import the link could be imported, as a second copy under another name."""
-    for path in (ROOT / "metalnb" / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path in (PACKAGE / package).rglob("*.py"):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Import):
                 assert not [a.name for a in node.names if is_own(a.name) or a.name.split(".")[0] == package], path
             elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -236,19 +242,19 @@ def test_every_spelling_of_an_upward_import_is_found(tmp_path: Path, line: str) 
 
 
 def test_upward_import_from_a_package_is_found(tmp_path: Path) -> None:
-    known = write_package(tmp_path, msl__scan="from ..call import Kernel", msl____init__="", call="")
-    assert climbing(known) == ["msl.scan imports call, which is above it"]
+    package = write_package(tmp_path, msl__scan="from ..call import Kernel", msl____init__="", call="")
+    assert climbing(package) == ["msl.scan imports call, which is above it"]
 
 
 def test_an_import_along_a_layer_is_seen(tmp_path: Path) -> None:
-    known = write_package(tmp_path, errors="from .metal_lexer import Lexer", metal_lexer="")
-    assert climbing(known) == ["errors imports metal_lexer, which is beside it"]
+    package = write_package(tmp_path, errors="from .metal_lexer import Lexer", metal_lexer="")
+    assert climbing(package) == ["errors imports metal_lexer, which is beside it"]
 
 
 def test_imports_within_a_package_and_downward_are_allowed(tmp_path: Path) -> None:
     below = "from .dtypes import D\nimport numpy"
-    known = write_package(tmp_path, errors=below, dtypes="", magics__cell="from .line import run", magics__line="")
-    assert climbing(known) == []
+    package = write_package(tmp_path, errors=below, dtypes="", magics__cell="from .line import run", magics__line="")
+    assert climbing(package) == []
 
 
 @pytest.mark.parametrize(
@@ -263,9 +269,9 @@ def test_imports_within_a_package_and_downward_are_allowed(tmp_path: Path) -> No
     ],
 )
 def test_every_spelling_of_a_cycle_is_found(tmp_path: Path, line: str) -> None:
-    known = write_package(tmp_path, magics__cell=line, magics__line="from . import cell", magics____init__="")
+    package = write_package(tmp_path, magics__cell=line, magics__line="from . import cell", magics____init__="")
     with pytest.raises(graphlib.CycleError, match=r"magics\.line"):
-        graphlib.TopologicalSorter(graph(known)).prepare()
+        graphlib.TopologicalSorter(graph(package)).prepare()
 
 
 # ---- Records and their renderers -------------------------------------------------------------------------------------
@@ -286,16 +292,15 @@ def test_every_record_has_the_renderers_that_the_table_names(record: str) -> Non
 def test_every_record_that_is_rendered_has_a_row() -> None:
     bases = {
         f"{module}.{node.name}"
-        for module, path in modules(ROOT / "metalnb").items()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for module, path in modules(PACKAGE).items()
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef) and "Rendered" in [ast.unparse(base) for base in node.bases]
     }
     assert bases == RENDERERS.keys()
 
 
 def test_no_record_imports_a_renderer() -> None:
-    known = modules(ROOT / "metalnb")
     renderers = {function.rpartition(".")[0] for row in RENDERERS.values() for function in row.values()}
     for record in RENDERERS:
         module = record.rpartition(".")[0]
-        assert not imported(module, ast.parse(known[module].read_text("utf-8")), known) & renderers
+        assert not imports(PACKAGE)[module] & renderers

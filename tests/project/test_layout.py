@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from package_modules import ROOT, modules
+from package_modules import PACKAGE, ROOT, modules, tree_of
 
-MODULES = modules(ROOT / "metalnb")
+MODULES = modules(PACKAGE)
 PACKAGES = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")
 # metalcompute's own API has these names, and its double must have them too.
 FORCED = {"Device", "Function", "Kernel"}
@@ -20,7 +20,7 @@ MOST = 15  # files of Python in a folder; MSL's headers, the library's Metal and
 
 
 def tree(name: str) -> ast.Module:
-    return ast.parse(MODULES[name].read_text("utf-8"))
+    return tree_of(MODULES[name])
 
 
 @pytest.mark.parametrize("package", PACKAGES)

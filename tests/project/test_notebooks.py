@@ -112,7 +112,7 @@ def test_a_notebook_goes_through_from_the_top(path: Path, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr.decode()
     cells = code(tmp_path / path.name)
     assert [p for p in problems(cells) if "still running" not in p] == []  # only on a busy machine
-    assert pictures(cells) >= PICTURES.get(path.name, 0)
+    assert pictures(cells) == PICTURES.get(path.name, 0)
 
 
 @each_notebook
@@ -120,7 +120,7 @@ def test_the_committed_outputs_are_of_one_run_from_the_top(path: Path) -> None:
     cells = code(path)
     assert cells
     assert problems(cells) == []
-    assert pictures(cells) >= PICTURES.get(path.name, 0)
+    assert pictures(cells) == PICTURES.get(path.name, 0)
 
 
 @each_notebook

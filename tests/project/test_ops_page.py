@@ -35,7 +35,7 @@ def test_every_op_and_alias_is_a_function_of_metalnb_and_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("page", [PAGE, ADDING], ids=lambda p: p.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_to_files(page: Path) -> None:
     for link in set(re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8"))):
         assert (page.parent / link).is_file(), link
 

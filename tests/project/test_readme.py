@@ -31,9 +31,9 @@ def test_the_cell_computes_what_the_comment_says(saxpy: mnb.Kernel) -> None:
     (call,) = (text for kind, text in BLOCKS if kind == "python" and "arange" in text)
     names = {"np": np, "saxpy": saxpy}
     exec(call, names)  # noqa: S102  (this repository's own code)
-    shown = re.search(r"^y +# (.+)$", call, re.MULTILINE)
-    assert shown
-    assert repr(names["y"]) == shown[1]
+    match = re.search(r"^y +# (.+)$", call, re.MULTILINE)
+    assert match
+    assert repr(names["y"]) == match[1]
 
 
 def test_arrays_are_usable_in_kernels() -> None:

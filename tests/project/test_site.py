@@ -38,8 +38,8 @@ def test_every_op_family_is_on_one_page() -> None:
 def test_every_variable_of_the_environment_is_on_the_page_of_engines() -> None:
     texts = [path.read_text("utf-8") for path in (ROOT / "metalnb").rglob("*.py")]
     read = {name for text in texts for name in re.findall(r"environ[^\n]*[\"'](METALNB_\w+)", text)}
-    told = re.findall(r"^\| `(METALNB_\w+)` \|", API[DOCS / "api" / "engines.md"], re.MULTILINE)
-    assert sorted(told) == sorted(read)
+    matches = re.findall(r"^\| `(METALNB_\w+)` \|", API[DOCS / "api" / "engines.md"], re.MULTILINE)
+    assert sorted(matches) == sorted(read)
 
 
 def test_the_contents_lead_to_every_document() -> None:
@@ -57,9 +57,9 @@ def test_readers_notebook_is_not_a_page() -> None:
     own = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("notebooks/[0-9][0-9]_*.ipynb")}
     assert len(own) >= 18
     every = {*own, "notebooks/Untitled.ipynb", "notebooks/mine/01_mine.ipynb", "notebooks/1.ipynb"}
-    for wanted, given in ((own, patterns), ({p.removesuffix(".ipynb") for p in own}, listed)):
+    for expected, given in ((own, patterns), ({p.removesuffix(".ipynb") for p in own}, listed)):
         names = every if given is patterns else {p.removesuffix(".ipynb") for p in every}
-        assert {name for pattern in given for name in matching.patfilter(names, pattern)} == wanted
+        assert {name for pattern in given for name in matching.patfilter(names, pattern)} == expected
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long  # A minute of Sphinx; the tests above read its sources
-def test_site_builds_completely(site: Path) -> None:
+def test_site_has_every_public_name_and_no_broken_link(site: Path) -> None:
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     together = "".join(pages.values())
     names = {*mnb.__all__, *op_table.ops(), *(f"random.{name}" for name in mnb.random.__all__)}

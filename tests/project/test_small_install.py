@@ -42,7 +42,7 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_kernels_and_ops_run() -> None:
+def test_kernels_and_ops_run_in_the_smallest_install() -> None:
     assert run(KERNEL + "print(y.tolist(), mnb.softmax(mnb.zeros(4)).tolist())") == (
         "[1.0, 3.0, 5.0, 7.0, 9.0] [0.25, 0.25, 0.25, 0.25]"
     )

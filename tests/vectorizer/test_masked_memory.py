@@ -48,21 +48,21 @@ def test_only_active_lanes_access_memory(kind: str) -> None:
     gathered = ran(f"if ({far}) o[i] = x[at[i]];")
     assert np.array_equal(gathered[:_N][active], x[index[active]])
     assert (gathered[:_N][~active] == 7).all() and (gathered[_N:] == 7).all()  # noqa: PT018
-    scattered, want = ran(f"if ({far}) o[at[i]] = x[i];"), before.copy()
-    want[index[active]] = x[:_N][active]
-    assert np.array_equal(scattered, want)
-    beside, want = ran(f"if ({far}) o[i] = x[i + 1];"), before.copy()
-    want[:_N][active] = x[1 : _N + 1][active]
-    assert np.array_equal(beside, want)
-    apart, want = ran(f"if ({far}) {{ o[3 * i] = x[2 * i]; o[3 * i + 1] = x[2 * i + 1]; }}"), before.copy()
-    want[0 : 3 * _N : 3][active] = x[0 : 2 * _N : 2][active]
-    want[1 : 3 * _N : 3][active] = x[1 : 2 * _N : 2][active]
-    assert np.array_equal(apart, want)
-    own, want = ran(f"{kind} v[4] = {{}}; for (int k = 0; k < 4; ++k) if ({far} || k == 2) v[k] = x[4 * i + k];"
+    scattered, expected = ran(f"if ({far}) o[at[i]] = x[i];"), before.copy()
+    expected[index[active]] = x[:_N][active]
+    assert np.array_equal(scattered, expected)
+    beside, expected = ran(f"if ({far}) o[i] = x[i + 1];"), before.copy()
+    expected[:_N][active] = x[1 : _N + 1][active]
+    assert np.array_equal(beside, expected)
+    apart, expected = ran(f"if ({far}) {{ o[3 * i] = x[2 * i]; o[3 * i + 1] = x[2 * i + 1]; }}"), before.copy()
+    expected[0 : 3 * _N : 3][active] = x[0 : 2 * _N : 2][active]
+    expected[1 : 3 * _N : 3][active] = x[1 : 2 * _N : 2][active]
+    assert np.array_equal(apart, expected)
+    own, expected = ran(f"{kind} v[4] = {{}}; for (int k = 0; k < 4; ++k) if ({far} || k == 2) v[k] = x[4 * i + k];"
                     "o[i] = v[at[i] & 3];"), before.copy()  # fmt: skip
     rows = np.where(active[:, None] | (np.arange(4) == 2), x.reshape(_N, 4), 0)
-    want[:_N] = rows[np.arange(_N), index & 3]
-    assert np.array_equal(own, want)
+    expected[:_N] = rows[np.arange(_N), index & 3]
+    assert np.array_equal(own, expected)
 
 
 @pytest.mark.parametrize("kind", ["half2", "half3", "half4", "uchar2", "uchar4", "float2", "float4", "ulong2"])
@@ -73,15 +73,15 @@ def test_components_are_gathered_and_scattered_in_words(kind: str) -> None:
     x = dice.integers(1, 100, (_N, 4 if kind == "half3" else count)).astype(dtype)
     one = f"{kind}(1)"  # clang copies vectors as integers unless they are computed with
     for at in (_inputs(np.uint32, dice)[1], dice.permutation(_N).astype(np.uint32)):
-        read, written, want = (np.full_like(x, 7) for _ in range(3))
+        read, written, expected = (np.full_like(x, 7) for _ in range(3))
         _compiled(f"if (at[i] < 0xF0000000) o[i] = x[at[i]] + {one};", kind)(x, at, read, grid=_N, threadgroup=96)
         _compiled(f"if (at[i] < 0xF0000000) o[at[i]] = x[i] + {one};", kind)(x, at, written, grid=_N, threadgroup=96)
         active = at < _N
-        want[active] = x[at[active]] + 1
-        assert np.array_equal(read[:, :count], want[:, :count])
-        want[:] = 7
-        want[at[active]] = x[active] + 1
-        assert np.array_equal(written[:, :count], want[:, :count])
+        expected[active] = x[at[active]] + 1
+        assert np.array_equal(read[:, :count], expected[:, :count])
+        expected[:] = 7
+        expected[at[active]] = x[active] + 1
+        assert np.array_equal(written[:, :count], expected[:, :count])
 
 
 @pytest.mark.parametrize("kind", ["uint", "float"])
@@ -96,11 +96,11 @@ def test_shuffle_from_an_inactive_lane_returns_the_callers_value(kind: str) -> N
     there = (np.arange(960) // 32).reshape(-1, 32), (lane & 31).reshape(-1, 32)
     takes_part = active[there] & (lane < 32).reshape(-1, 32)
     own = x.reshape(-1, 32)
-    want = np.where(active, np.where(takes_part, own[there], own), 0)
-    assert np.array_equal(out, want.ravel())
+    expected = np.where(active, np.where(takes_part, own[there], own), 0)
+    assert np.array_equal(out, expected.ravel())
 
 
-def test_scattering_and_shuffling_between_barriers() -> None:
+def test_scattering_and_shuffling_between_barriers_match_numpy() -> None:
     x, at, active = _inputs(np.uint32, np.random.default_rng(32))
     body = """
         uint own = x[i];
@@ -115,13 +115,13 @@ def test_scattering_and_shuffling_between_barriers() -> None:
     at, active = np.where(at < grid, at, 0xF0000000).astype(np.uint32), active & (at < grid)
     out = np.full(2 * grid, 7, np.uint32)
     kernel(x, at, out, grid=grid, threadgroup=96)
-    want, own = out.copy(), x[:grid].reshape(-1, 32)
-    want[:grid] = 7
+    expected, own = out.copy(), x[:grid].reshape(-1, 32)
+    expected[:grid] = 7
     for k in range(5):
-        want[at[:grid][active[:grid]]] = own.ravel()[active[:grid]] + k
+        expected[at[:grid][active[:grid]]] = own.ravel()[active[:grid]] + k
         own = own[:, (np.arange(32) * 5 + 3) % 32]
-    want[grid:] = own.ravel()
-    assert np.array_equal(out, want)
+    expected[grid:] = own.ravel()
+    assert np.array_equal(out, expected)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
@@ -142,6 +142,6 @@ def test_nothing_after_the_last_active_lanes_elements_is_read(kind: str, n: int)
     text = f"""{HEAD}kernel void f(device const {kind}* x, device {kind}* o, uint i [[thread_position_in_grid]]) {{
         o[i] = x[2 * i]; }}"""
     mnb.compile(text, engine="cpu", checked=False)["f"](x, out, grid=n, threadgroup=64)
-    want = np.append(x, [0, 0]).reshape(n, 4)[:, :2]
-    assert np.array_equal(out, want)
+    expected = np.append(x, [0, 0]).reshape(n, 4)[:, :2]
+    assert np.array_equal(out, expected)
     assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(mmap.PAGESIZE), 3) == 0

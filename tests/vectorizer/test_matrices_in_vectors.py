@@ -73,9 +73,9 @@ def test_a_product_and_its_sum_are_rounded_once(start: float) -> None:
     diagonal = np.flatnonzero((np.stack([ROW, ROW], 1) == np.stack([COLUMN, COLUMN + 1], 1)).ravel())
     x[diagonal] = x[64 + diagonal] = side
     mnb.compile(text, engine="cpu")["f"](x, out, 1, start, grid=32)
-    want = np.full(64, start, np.float32)
-    want[diagonal] = half_way + np.sign(start) * 2.0**-24 if start else 1 + 2.0**-11
-    assert np.array_equal(out, want)
+    expected = np.full(64, start, np.float32)
+    expected[diagonal] = half_way + np.sign(start) * 2.0**-24 if start else 1 + 2.0**-11
+    assert np.array_equal(out, expected)
 
 
 def test_a_fused_sum_is_that_of_one_thread_at_a_time() -> None:
@@ -126,9 +126,9 @@ def test_matrix_rows_of_missing_lanes_are_zero() -> None:
         for e in range(2):
             a[ROW, COLUMN + e], b[ROW, COLUMN + e] = x[group, :, e], x[group, :, 2 + e]
         product = a @ b
-        want = np.stack([product[ROW, COLUMN], product[ROW, COLUMN + 1]], 1)
+        expected = np.stack([product[ROW, COLUMN], product[ROW, COLUMN + 1]], 1)
         part = active[32 * group : 32 * group + 32]
-        assert np.array_equal(out[32 * group : 32 * group + 32], np.where(part[:, None], want, 7))
+        assert np.array_equal(out[32 * group : 32 * group + 32], np.where(part[:, None], expected, 7))
 
 
 def gathers(made: mnb.Kernel) -> int:
@@ -147,19 +147,19 @@ def test_matrices_are_loaded_and_stored_by_rows(kind: str, across: tuple[str, st
             simdgroup_load(m, reinterpret_cast<device const {kind}*>(x + 3), n, ulong2(2, 1), {across[0]});
             simdgroup_store(m, reinterpret_cast<device {kind}*>(o + 1), {pitch}, ulong2(4, 3), {across[1]});
         }}"""
-        made = mnb.compile(text, engine="cpu", checked=False)["f"]
-        assert gathers(made) == 0
+        kernel = mnb.compile(text, engine="cpu", checked=False)["f"]
+        assert gathers(kernel) == 0
         for n in (8, 11, 23):
             out = np.full(500, 7, dtype)
-            made(x, out, n, grid=32)
+            kernel(x, out, n, grid=32)
             step = n if pitch == "n" else 8
-            want = np.full(500, 7, dtype)
+            expected = np.full(500, 7, dtype)
             for row in range(8):
                 for column in range(8):
                     read_at = (1 + column, 2 + row) if across[0] == "true" else (1 + row, 2 + column)
                     written_at = (3 + column, 4 + row) if across[1] == "true" else (3 + row, 4 + column)
-                    want[1 + written_at[0] * step + written_at[1]] = x[3 + read_at[0] * n + read_at[1]]
-            assert np.array_equal(out, want)
+                    expected[1 + written_at[0] * step + written_at[1]] = x[3 + read_at[0] * n + read_at[1]]
+            assert np.array_equal(out, expected)
 
 
 TILES = {  # where lanes read, and where they write
@@ -190,8 +190,8 @@ def test_lanes_of_a_tile_read_and_write_whole_rows(name: str, kind: str) -> None
             o[{written_at}] = own + 1;
             if (part[i]) o[2000 + i] = x[{read_at}] + 2;
         }}"""
-    made = mnb.compile(text, engine="cpu", checked=False)["f"]
-    assert gathers(made) == 0
+    kernel = mnb.compile(text, engine="cpu", checked=False)["f"]
+    assert gathers(kernel) == 0
     x = np.random.default_rng(54).integers(0, 99, 4000).astype(dtype)
     n, m = 21, 80
 
@@ -204,11 +204,11 @@ def test_lanes_of_a_tile_read_and_write_whole_rows(name: str, kind: str) -> None
     for size in (64, 40):
         for part in (np.ones(2 * size, np.uint32), np.arange(2 * size, dtype=np.uint32) % 3):
             out = np.full(4000, 7, dtype)
-            made(x, out, n, m, part, grid=2 * size, threadgroup=size)
-            want = np.full(4000, 7, dtype)
-            want[places(written_at, size)] = x[places(read_at, size)] + 1
-            want[2000 : 2000 + 2 * size][part != 0] = x[places(read_at, size)][part != 0] + 2
-            assert np.array_equal(out, want)
+            kernel(x, out, n, m, part, grid=2 * size, threadgroup=size)
+            expected = np.full(4000, 7, dtype)
+            expected[places(written_at, size)] = x[places(read_at, size)] + 1
+            expected[2000 : 2000 + 2 * size][part != 0] = x[places(read_at, size)][part != 0] + 2
+            assert np.array_equal(out, expected)
 
 
 def test_lanes_that_may_not_share_a_row_gather() -> None:
@@ -216,8 +216,8 @@ def test_lanes_that_may_not_share_a_row_gather() -> None:
     place = "((n & 31) + (t & 63)) / 8 * 100ul + ((n & 31) + (t & 63)) % 8"
     text = f"""{HEAD}kernel void f(device const uint* x, device uint* o, constant uint& n,
         uint t [[thread_index_in_threadgroup]]) {{ o[t] = x[{place}]; }}"""
-    made = mnb.compile(text, engine="cpu", checked=False)["f"]
-    assert gathers(made) == 1
+    kernel = mnb.compile(text, engine="cpu", checked=False)["f"]
+    assert gathers(kernel) == 1
     x, out, t = np.arange(2000, dtype=np.uint32), np.zeros(64, np.uint32), np.arange(64)
-    made(x, out, 21, grid=64, threadgroup=64)
+    kernel(x, out, 21, grid=64, threadgroup=64)
     assert np.array_equal(out, (21 + t) // 8 * 100 + (21 + t) % 8)

@@ -77,9 +77,9 @@ def test_non_temporal_stores_are_correct_at_any_offset(start: int, count: int) -
     whole = whole[-whole.ctypes.data % 64 // 4 :][:300]
     program = kernel(f"if (i < {count}) {STREAMED}")
     program(x, whole[start:], grid=256, threadgroup=64)
-    want = np.full(300, 42, np.float32)
-    want[start : start + count] = x[:count]
-    assert np.array_equal(whole, want)
+    expected = np.full(300, 42, np.float32)
+    expected[start : start + count] = x[:count]
+    assert np.array_equal(whole, expected)
 
 
 @pytest.mark.parametrize(("body", "math", "used"), [
@@ -190,14 +190,14 @@ def test_every_thread_position_is_correct(grid: tuple, threadgroup: tuple, simd:
     out = np.zeros((grid[1], grid[0]), np.uint32)
     program.f(out, grid=grid, threadgroup=threadgroup)
     y, x = np.indices(out.shape)
-    want = x % threadgroup[0] + 100 * (y % threadgroup[1])
+    expected = x % threadgroup[0] + 100 * (y % threadgroup[1])
     active = 1
     if simd:
         across = np.minimum(threadgroup[0], grid[0] - x // threadgroup[0] * threadgroup[0])
         down = np.minimum(threadgroup[1], grid[1] - y // threadgroup[1] * threadgroup[1])
         index = y % threadgroup[1] * across + x % threadgroup[0]
         active = np.minimum(32, across * down - index // 32 * 32)
-    assert np.array_equal(out, want + 100000 * active)
+    assert np.array_equal(out, expected + 100000 * active)
 
 
 def test_only_kernels_that_name_their_simdgroup_need_32_lanes() -> None:

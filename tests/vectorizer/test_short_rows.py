@@ -74,9 +74,9 @@ def test_short_rows_hold_what_their_threads_compute(threadgroup: tuple[int, int]
     dispatch = prepared(threadgroup, x, checked=checked)
     dispatch.run()
     found = np.asarray(dispatch.arguments[2]).view(np.float32).reshape(-1, 64)
-    want = wanted(threadgroup, x)
-    h, w = want.shape
-    np.testing.assert_array_equal(found[:h, :w], want)
+    expected = wanted(threadgroup, x)
+    h, w = expected.shape
+    np.testing.assert_array_equal(found[:h, :w], expected)
     some = np.arange(w) % threadgroup[0] % 3 > 0
     np.testing.assert_array_equal(found[16 : 16 + h, :w], np.broadcast_to(some, (h, w)))
 

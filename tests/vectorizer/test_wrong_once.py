@@ -60,13 +60,13 @@ WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
 @pytest.mark.parametrize("name", WRONG_ONCE)
 @pytest.mark.parametrize("math", ["fast", "precise"])
 @pytest.mark.parametrize("threads", [64, 7])
-def test_former_miscompilations(name: str, math: str, threads: int) -> None:
-    body, want = WRONG_ONCE[name]
+def test_kernels_once_miscompiled_give_right_results(name: str, math: str, threads: int) -> None:
+    body, expected = WRONG_ONCE[name]
     text = f"{HEAD}kernel void k({ARGUMENTS}) {{ {body} }}"
     out = np.zeros(threads, np.uint32)
-    given = (LONGS, np.full(64, 2, np.float32), np.arange(64, dtype=np.uint8))
-    mnb.compile(text, engine="cpu", math=math).k(out, *given, grid=threads, threadgroup=threads)
-    assert out.tolist() == [want(i) for i in range(threads)]
+    arguments = (LONGS, np.full(64, 2, np.float32), np.arange(64, dtype=np.uint8))
+    mnb.compile(text, engine="cpu", math=math).k(out, *arguments, grid=threads, threadgroup=threads)
+    assert out.tolist() == [expected(i) for i in range(threads)]
 
 
 def test_a_block_without_active_lanes_sets_no_scalar() -> None:
@@ -102,7 +102,7 @@ def test_a_load_under_a_mask_stays_before_a_later_store(instruction_set: None) -
 
 
 @pytest.mark.parametrize("kind", ["long", "ulong"])
-def test_high_halves_of_small_numbers(kind: str, instruction_set: None) -> None:
+def test_high_halves_of_small_numbers_are_right(kind: str, instruction_set: None) -> None:
     """LLVM 22 computes wrong products of vectors of 128 bits when few of the bits are significant."""
     high = mnb.compile(f"""{HEAD}
         kernel void f(device short* o, uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {{
@@ -125,7 +125,7 @@ def test_high_halves_of_small_numbers(kind: str, instruction_set: None) -> None:
     ("quad_product(x | 1025)", lambda values: np.multiply.reduce(values.reshape(8, 4) | 1025, axis=1).repeat(4)),
     ("quad_sum(x << 24)", lambda values: np.add.reduce(values.reshape(8, 4) << 24, axis=1).repeat(4)),
 ])  # fmt: skip
-def test_signed_reductions_wrap(call: str, each: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_signed_reductions_of_lanes_wrap(call: str, each: Callable[[np.ndarray], np.ndarray]) -> None:
     """Also where clang could conclude, from positive operands, that the result is positive."""
     reduce = mnb.compile(f"""{HEAD}
         kernel void f(device const uchar* b, device int* o, uint i [[thread_position_in_grid]]) {{

@@ -32,17 +32,17 @@ class Judge:
 
     def _start(self) -> None:
         context = multiprocessing.get_context("fork")
-        self.mine, its = context.Pipe()
-        self.child = context.Process(target=_answer, args=(its, self.answer), daemon=True)
+        self.parent_end, child_end = context.Pipe()
+        self.child = context.Process(target=_answer, args=(child_end, self.answer), daemon=True)
         self.child.start()
-        its.close()
+        child_end.close()
 
     def ask(self, question: Any) -> Any:
         """Return the answer, or `DIED` if the child crashed or took too long."""
-        self.mine.send(question)
+        self.parent_end.send(question)
         try:
-            if self.mine.poll(self.limit):
-                return self.mine.recv()
+            if self.parent_end.poll(self.limit):
+                return self.parent_end.recv()
         except EOFError:
             pass
         self.close()
@@ -53,11 +53,11 @@ class Judge:
         """End the child."""
         self.child.kill()
         self.child.join()
-        self.mine.close()
+        self.parent_end.close()
 
 
-def _answer(ours: Connection, answer: Callable[[Any], Any]) -> None:
+def _answer(connection: Connection, answer: Callable[[Any], Any]) -> None:
     faulthandler.disable()  # it would print each crash
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     while True:
-        ours.send(answer(ours.recv()))
+        connection.send(answer(connection.recv()))

@@ -63,7 +63,7 @@ class Launch:
         memory = [np.pad(np.frombuffer(a.tobytes(), np.uint8), _GUARD) for a in self.arguments]
         inside = [m[_GUARD : len(m) - _GUARD] for m in memory]
         words = dispatch(inside, *self.sizes, static)
-        groups = math.prod(-(-threads // each) for threads, each in zip(*self.sizes, strict=True))
+        groups = math.prod(-(-threads // size) for threads, size in zip(*self.sizes, strict=True))
         with toolchain.borrow_region(words) as region:
             signal.setitimer(signal.ITIMER_VIRTUAL, _TIME_LIMIT)
             library.metalnb_groups(words, ctypes.c_void_p(region), ctypes.c_uint64(0), ctypes.c_uint64(groups))
@@ -74,8 +74,8 @@ class Launch:
         """Return whether a run wrote only to the arrays."""
         at = 0
         for a in self.arguments:
-            around = memory[at : at + _GUARD] + memory[at + _GUARD + a.nbytes : at + 2 * _GUARD + a.nbytes]
-            if any(around):
+            margins = memory[at : at + _GUARD] + memory[at + _GUARD + a.nbytes : at + 2 * _GUARD + a.nbytes]
+            if any(margins):
                 return False
             at += 2 * _GUARD + a.nbytes
         return True
@@ -101,8 +101,8 @@ def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
         step = read_instruction(f"  call void @{_STEP}()")
         declared = "" if _STEP in module.declarations else f"declare hidden void @{_STEP}()"
         for label, block in function.blocks.items():
-            pairs = ([step, made] if made.opcode == "store" else [made] for made in block)
-            function.blocks[label] = [one for pair in pairs for one in pair]
+            pairs = ([step, inst] if inst.opcode == "store" else [inst] for inst in block)
+            function.blocks[label] = [inst for pair in pairs for inst in pair]
     plain = replace_function(text, function, declared, _HEAD.format(", ".join(map(str, function.parameters))))
     flags = ("-Wno-everything", *toolchain.flags(), *_AS_WRITTEN, "-x", "ir", "-c")
     return _compiled(plain, "thread.ll", flags)

@@ -123,7 +123,9 @@ def test_a_dropped_mask_remains_and_little_else(ask: Callable[..., Question]) ->
     assert {"store", "br", "call"} <= {made.opcode for made in entry(smallest)}
 
 
-def test_vectorizer_errors_propagate(ask: Callable[..., Question], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reducer_keeps_what_the_vectorizer_raises_on(
+    ask: Callable[..., Question], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def wrong(*_: Any) -> None:
         raise KeyError
 

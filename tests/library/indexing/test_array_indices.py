@@ -61,10 +61,10 @@ def test_writing_by_arrays_matches_numpy(name: str, layout: str, rng: np.random.
     if shape:
         values.append(rng.standard_normal(shape[-1:], np.float32))
     for value in values:
-        want, got = X.copy(), laid(X, layout)
-        want[key] = value
+        expected, got = X.copy(), laid(X, layout)
+        expected[key] = value
         got[ours(key)] = mnb.asarray(value.copy()) if isinstance(value, np.ndarray) else value
-        assert np.array_equal(got.read(), want), (name, np.shape(value))
+        assert np.array_equal(got.read(), expected), (name, np.shape(value))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("threads")
 @pytest.mark.long(every=3)
 @pytest.mark.parametrize("n", [1, 32, 1023, 1024, 1025, 16_384, 700_001])
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
-def test_nonzero_and_masks_of_every_length(n: int, share: float, rng: np.random.Generator) -> None:
+def test_nonzero_and_masks_of_every_length_match_numpy(n: int, share: float, rng: np.random.Generator) -> None:
     mask = rng.random(n) < share
     x = rng.standard_normal(n, np.float32)
     assert np.array_equal(mnb.nonzero(mnb.asarray(mask))[0].read(), np.flatnonzero(mask))

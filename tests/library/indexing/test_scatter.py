@@ -16,11 +16,11 @@ pytestmark = pytest.mark.usefixtures("threads")
 def test_scatter_add_sums_in_the_order_of_numpys_loop(n: int, count: int, rng: np.random.Generator) -> None:
     x, values = rng.standard_normal(n, np.float32), rng.standard_normal(count, np.float32)
     indices = rng.integers(-n, n, count)
-    want = x.copy()
-    np.add.at(want, indices, values)
+    expected = x.copy()
+    np.add.at(expected, indices, values)
     for _ in range(2):
         got = mnb.scatter_add(mnb.asarray(x), mnb.asarray(indices), mnb.asarray(values))
-        assert np.array_equal(got.read(), want)
+        assert np.array_equal(got.read(), expected)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
@@ -37,9 +37,9 @@ def test_last_of_several_values_for_an_index_remains(n: int, count: int, dtype: 
 def test_scatter_add_of_rows(rng: np.random.Generator) -> None:
     x, values = rng.standard_normal((70, 45), np.float32), rng.standard_normal((500, 45), np.float32)
     indices = rng.integers(-70, 70, 500)
-    want = x.copy()
-    np.add.at(want, indices, values)
-    assert np.array_equal(mnb.scatter_add(mnb.asarray(x), indices, mnb.asarray(values)).read(), want)
+    expected = x.copy()
+    np.add.at(expected, indices, values)
+    assert np.array_equal(mnb.scatter_add(mnb.asarray(x), indices, mnb.asarray(values)).read(), expected)
     assert np.array_equal(mnb.scatter_add(mnb.asarray(x), indices, 1.0).read(),
                           _added(x, indices, np.float32(1)))  # fmt: skip
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("threads")
 
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 1023, 1025, 100_000])
-def test_take_of_lengths_around_a_simdgroup_and_a_threadgroup(n: int, rng: np.random.Generator) -> None:
+def test_take_of_lengths_near_a_simdgroups_and_a_threadgroups_matches_numpy(n: int, rng: np.random.Generator) -> None:
     x = rng.standard_normal(n, np.float32)
     indices = rng.integers(-n, n, n + 1)
     assert np.array_equal(mnb.take(mnb.asarray(x), mnb.asarray(indices)).read(), x[indices])

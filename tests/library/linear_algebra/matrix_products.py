@@ -29,19 +29,19 @@ def assert_product(got: Array, a: Host, b: Host) -> None:
     host = got.read()
     assert got.dtype == a.dtype
     if a.dtype.name not in ROUNDING:
-        want = np.matmul(a, b)
-        assert host.shape == want.shape
-        assert np.array_equal(host, want), f"{np.count_nonzero(host != want)} of {host.size} are wrong"
+        expected = np.matmul(a, b)
+        assert host.shape == expected.shape
+        assert np.array_equal(host, expected), f"{np.count_nonzero(host != expected)} of {host.size} are wrong"
         return
     x, y = a.astype(np.float64), b.astype(np.float64)
-    want = np.matmul(x, y)
+    expected = np.matmul(x, y)
     relative, least = ROUNDING[a.dtype.name]
     terms = a.shape[-1] + 1
     allowed = terms * 2.0**-24 * 1.01 * np.matmul(np.abs(x), np.abs(y))
     if a.dtype.itemsize == 2:
-        allowed += relative * 1.01 * np.abs(want) + least
-    assert host.shape == want.shape
-    wrong = ~(np.abs(host - want) <= allowed)
+        allowed += relative * 1.01 * np.abs(expected) + least
+    assert host.shape == expected.shape
+    wrong = ~(np.abs(host - expected) <= allowed)
     assert not wrong.any(), f"{np.count_nonzero(wrong)} of {host.size} are wrong, first at {np.argwhere(wrong)[0]}"
 
 

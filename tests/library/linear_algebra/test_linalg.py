@@ -36,7 +36,7 @@ def near(got: Any, want: Any, scale: float = 1.0) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_square_matrices(made: Any, shape: tuple[int, ...]) -> None:
+def test_inverse_determinant_and_solve_match_numpy(made: Any, shape: tuple[int, ...]) -> None:
     host = made(*shape)
     wide = host.astype(np.float64)
     for x in (mnb.asarray(host), mnb.asarray(np.ascontiguousarray(np.swapaxes(host, -1, -2))).mT):
@@ -53,7 +53,7 @@ def test_square_matrices(made: Any, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_symmetric_matrices(made: Any, shape: tuple[int, ...]) -> None:
+def test_cholesky_and_eigenvalues_of_symmetric_matrices_match_numpy(made: Any, shape: tuple[int, ...]) -> None:
     host = made(*shape, symmetric=True)
     x, wide = mnb.asarray(host), host.astype(np.float64)
     lower = mnb.linalg.cholesky(x)
@@ -66,7 +66,7 @@ def test_symmetric_matrices(made: Any, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("shape", WIDE, ids=str)
-def test_any_matrices(made: Any, shape: tuple[int, ...]) -> None:
+def test_factorizations_of_any_matrix_multiply_to_it(made: Any, shape: tuple[int, ...]) -> None:
     host = made(*shape)
     x, wide = mnb.asarray(host), host.astype(np.float64)
     for mode in ("reduced", "complete"):
@@ -98,7 +98,7 @@ def test_norms_by_numpys_name(made: Any) -> None:
         assert np.allclose(mnb.linalg.cond(square, p).read(), np.linalg.cond(wide[:, :, :4], p), rtol=1e-4)
 
 
-def test_cross_products(rng: np.random.Generator) -> None:
+def test_cross_products_match_numpy(rng: np.random.Generator) -> None:
     a, b = rng.standard_normal((4, 3)).astype(np.float32), rng.standard_normal((2, 1, 3)).astype(np.float32)
     near(mnb.linalg.cross(mnb.asarray(a), mnb.asarray(b)), np.cross(a.astype(np.float64), b))
     turned = mnb.linalg.cross(mnb.asarray(a.T), mnb.asarray(b[0].T), axis=0)
@@ -106,18 +106,18 @@ def test_cross_products(rng: np.random.Generator) -> None:
     assert mnb.linalg.cross(mnb.asarray([1, 0, 0]), mnb.asarray([0, 1, 0])).tolist() == [0, 0, 1]
 
 
-def test_least_squares(made: Any) -> None:
+def test_least_squares_match_numpy(made: Any) -> None:
     a, b = made(6, 3), made(6, 2)
     for right in (b, b[:, 0]):
         x, left, rank, values = mnb.linalg.lstsq(mnb.asarray(a), mnb.asarray(right))
-        want = np.linalg.lstsq(a.astype(np.float64), right, None)
-        near(x, want[0], 10)
-        near(left, want[1], 10)
+        expected = np.linalg.lstsq(a.astype(np.float64), right, None)
+        near(x, expected[0], 10)
+        near(left, expected[1], 10)
         assert rank == 3
-        near(values, want[3])
+        near(values, expected[3])
 
 
-def test_lu(made: Any) -> None:
+def test_lu_factors_multiply_to_the_matrix(made: Any) -> None:
     pytest.importorskip("scipy")
     for shape in ((4, 4), (5, 3), (2, 3, 3)):
         host = made(*shape)
@@ -128,10 +128,10 @@ def test_lu(made: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
 def test_other_dtypes_are_computed_in_float32(dtype: str) -> None:
     x = mnb.asarray([[4.0, 2.0], [2.0, 5.0]]).astype(dtype)
-    found = mnb.linalg.cholesky(x)
-    assert found.dtype == (mnb.float32 if dtype == "int32" else getattr(mnb, dtype))
-    assert found.tolist() == [[2, 0], [1, 2]]
-    assert mnb.linalg.solve(x, x).dtype == found.dtype
+    result = mnb.linalg.cholesky(x)
+    assert result.dtype == (mnb.float32 if dtype == "int32" else getattr(mnb, dtype))
+    assert result.tolist() == [[2, 0], [1, 2]]
+    assert mnb.linalg.solve(x, x).dtype == result.dtype
 
 
 def test_the_standards_names_and_numpys_calls() -> None:

@@ -41,7 +41,7 @@ def test_every_code_path_for_every_dtype(dtype: str, rng: np.random.Generator) -
         assert_product(mnb.matmul(x, y), a, b)
 
 
-def test_edges_of_blocks(rng: np.random.Generator) -> None:
+def test_products_with_lengths_near_the_blocks_match_numpy(rng: np.random.Generator) -> None:
     """Lengths near the blocks': 12 rows, 4 rows, 32 and 256 columns, steps of 32 along K."""
     rows = (1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 15, 23, 24, 25, 191, 192, 193)
     columns = (1, 2, 31, 32, 33, 64, 95, 127, 128, 129, 255, 256, 257, 300)
@@ -80,14 +80,16 @@ BATCHES = [
 
 
 @pytest.mark.parametrize("shapes", BATCHES, ids=str)
-def test_batches(shapes: tuple[tuple[int, ...], tuple[int, ...]], rng: np.random.Generator) -> None:
+def test_batches_of_products_match_numpy(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], rng: np.random.Generator
+) -> None:
     for dtype in ("float32", "int16"):
         a, b = (random_factor(rng, shape, dtype) for shape in shapes)
         for one, other in (("plain", "plain"), ("transposed", "reversed"), ("stepped", "transposed")):
             assert_product(mnb.matmul(laid(a, one), laid(b, other)), a, b)
 
 
-def test_broadcast_views(rng: np.random.Generator) -> None:
+def test_products_of_broadcast_views_match_numpy(rng: np.random.Generator) -> None:
     """Strides of 0, in the batch and in the matrices themselves."""
     a, b = random_factor(rng, (1, 70), "float32"), random_factor(rng, (70, 1), "float32")
     for x, y in (
@@ -99,7 +101,7 @@ def test_broadcast_views(rng: np.random.Generator) -> None:
         assert_product(mnb.matmul(laid(x), laid(y)), x, y)
 
 
-def test_views_with_offsets(rng: np.random.Generator) -> None:
+def test_products_of_views_with_offsets_match_numpy(rng: np.random.Generator) -> None:
     a, b = random_factor(rng, (60, 80), "float16"), random_factor(rng, (80, 90), "float16")
     x, y = mnb.asarray(a, copy=True), mnb.asarray(b, copy=True)
     for rows, along, columns in (
@@ -122,11 +124,11 @@ def test_not_a_number_and_infinity(layout: str) -> None:
         a[0, 3], b[5, n - 1], b[3, 1] = np.nan, np.inf, 0
         a[m - 1, 5 if m > 1 else 6] = 0
         with np.errstate(all="ignore"):
-            want = a @ b
+            expected = a @ b
         for one in (layout, "plain"):
             got = mnb.matmul(laid(a, one), laid(b, layout)).read()
-            assert np.array_equal(got, want, equal_nan=True)
-        assert np.isnan(want[0]).all()
+            assert np.array_equal(got, expected, equal_nan=True)
+        assert np.isnan(expected[0]).all()
 
 
 def test_nothing_to_add_gives_zeros() -> None:
@@ -161,12 +163,12 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
     x, y = one.astype(dtype), other.astype(dtype).T
     long, deep = (mnb.asarray(rng.standard_normal(s, np.float32)).astype(dtype) for s in ((40, 9003), (9003, 49)))
     for a, b in ((x, y), (x[1, ::2], y), (mnb.broadcast_to(x[0], (2, 250, 270)), y), (long, deep)):
-        made = mnb.matmul(a, b)
-        want = mnb.matmul(a.astype("float32"), b.astype("float32"))
-        assert made.dtype == getattr(mnb, dtype)
-        wide = np.asarray(want.read(), np.float64)
+        result = mnb.matmul(a, b)
+        expected = mnb.matmul(a.astype("float32"), b.astype("float32"))
+        assert result.dtype == getattr(mnb, dtype)
+        wide = np.asarray(expected.read(), np.float64)
         ulp = 2.0 ** (-11 if dtype == "float16" else -8) * np.maximum(np.abs(wide), 16)
-        assert (np.abs(made.astype("float32").read() - wide) <= 1.01 * ulp).all()
+        assert (np.abs(result.astype("float32").read() - wide) <= 1.01 * ulp).all()
 
 
 def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
@@ -228,7 +230,7 @@ def test_nothing_beyond_an_array_is_read(tmp_path: Path) -> None:
     assert done.returncode == 0, f"after {done.stdout.splitlines()[-1:]}: {done.stderr[-500:]}"
 
 
-def test_beyond_two_gibibytes() -> None:
+def test_product_reads_rows_beyond_two_gibibytes() -> None:
     """The last row of a matrix of more than 2^31 bytes, whose memory is never written and so never allocated."""
     k, n = 2**15 + 1, 2**16
     b = np.zeros((k, n), np.uint8)
@@ -238,7 +240,7 @@ def test_beyond_two_gibibytes() -> None:
     assert np.array_equal(mnb.matmul(mnb.asarray(a), mnb.asarray(b)).read()[0], b[-1] * np.uint8(3))
 
 
-def test_dtypes_promote(rng: np.random.Generator) -> None:
+def test_products_promote_dtypes(rng: np.random.Generator) -> None:
     a, b = random_factor(rng, (3, 4), "int8"), random_factor(rng, (4, 5), "int32")
     assert np.array_equal(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())).read(), a.astype(np.int32) @ b)
     mixed = mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(random_factor(rng, (4, 2), "float16")))
@@ -247,7 +249,7 @@ def test_dtypes_promote(rng: np.random.Generator) -> None:
         mnb.matmul(mnb.ones((2, 3), dtype="uint64"), mnb.ones((3, 2), dtype="int8"))
 
 
-def test_operators_and_numpy(rng: np.random.Generator) -> None:
+def test_operators_and_numpys_functions_return_our_product(rng: np.random.Generator) -> None:
     a, b = random_factor(rng, (5, 5), "float32"), random_factor(rng, (5, 5), "float32")
     x, y = mnb.asarray(a, copy=True), mnb.asarray(b, copy=True)
     for got in (x @ y, x @ b, a @ y, np.matmul(x, y), x.dot(y), np.dot(x, y)):
@@ -264,15 +266,15 @@ def test_dot_and_inner_match_numpy(one: tuple[int, ...], other: tuple[int, ...],
     x, y = mnb.array(a), mnb.array(b)
     for function, method in ((np.dot, x.dot), (np.inner, None)):
         try:
-            want = function(a, b)
+            expected = function(a, b)
         except ValueError:
             with pytest.raises(ValueError, match="must match"):
                 function(x, y)
             continue
         for got in (function(x, y), method(y) if method else function(x, b)):
             assert isinstance(got, Array)
-            assert got.shape == np.shape(want)
-            assert np.array_equal(got.read(), want)
+            assert got.shape == np.shape(expected)
+            assert np.array_equal(got.read(), expected)
 
 
 def test_dot_takes_numbers_words_and_out() -> None:
@@ -284,7 +286,7 @@ def test_dot_takes_numbers_words_and_out() -> None:
     assert out.tolist() == [[7, 10], [15, 22]]
 
 
-def test_memory_is_released(rng: np.random.Generator) -> None:
+def test_products_keep_no_memory(rng: np.random.Generator) -> None:
     a = mnb.asarray(random_factor(rng, (100, 700), "float32"))
     b = mnb.asarray(random_factor(rng, (300, 700), "float32")).T
     mnb.matmul(a, b).wait()
@@ -302,7 +304,7 @@ def test_plans_of_large_batches_are_not_kept() -> None:
     assert product_launch._cached_plan.cache_info().currsize == 0
 
 
-def test_dot_products(rng: np.random.Generator) -> None:
+def test_dot_products_match_numpy_along_every_axis(rng: np.random.Generator) -> None:
     """Vectors along memory and across it: many and few, long and short, broadcast."""
     for shape1, shape2, axis in (
         ((300,), (300,), -1), ((70000,), (70000,), 0), ((50, 3), (50, 3), -1), ((50, 100), (50, 100), -1),
@@ -322,7 +324,7 @@ def test_dot_products(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("axes", [0, 1, 2, ((0, 2), (1, 0)), ((-1,), (-2,)), ([], []), (1, 1)], ids=str)
-def test_tensordot(axes: Any, rng: np.random.Generator) -> None:
+def test_tensordot_matches_numpy(axes: Any, rng: np.random.Generator) -> None:
     given = {1: ((3, 4, 5), (5, 6)), 2: ((2, 4, 5), (4, 5, 3)), 0: ((2, 3), (4,))}
     shape1, shape2 = given[axes] if isinstance(axes, int) else ((3, 4, 5), (5, 4, 3) if axes == (1, 1) else (5, 3, 2))
     if axes == ((-1,), (-2,)):
@@ -333,7 +335,7 @@ def test_tensordot(axes: Any, rng: np.random.Generator) -> None:
     assert np.array_equal(np.tensordot(laid(a), laid(b), axes).read(), np.tensordot(a, b, axes))
 
 
-def test_outer(rng: np.random.Generator) -> None:
+def test_outer_matches_numpy(rng: np.random.Generator) -> None:
     a, b = random_factor(rng, (33,), "int8"), random_factor(rng, (70,), "int8")
     assert np.array_equal(mnb.outer(laid(a, "reversed"), laid(b, "stepped")).read(), np.multiply.outer(a, b))
 
@@ -410,7 +412,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), ERRORS, ids=[e[2][:60] for e in ERRORS])
-def test_errors(call: Any, kind: type[Exception], text: str) -> None:
+def test_a_wrong_call_raises_its_exact_message(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == text

@@ -35,7 +35,7 @@ def test_searchsorted_among_ties_and_nan(n: int, rng: np.random.Generator) -> No
         assert np.array_equal(got.read(), np.searchsorted(x, values, side))  # type: ignore[arg-type]
 
 
-def test_searchsorted_with_a_sorter_and_mixed_dtypes(rng: np.random.Generator) -> None:
+def test_searchsorted_with_a_sorter_and_mixed_dtypes_matches_numpy(rng: np.random.Generator) -> None:
     x = rng.integers(0, 1000, 300).astype(np.int16)
     values = rng.integers(-70_000, 70_000, 50).astype(np.int32)
     got = mnb.searchsorted(mnb.asarray(x), mnb.asarray(values), sorter=mnb.argsort(mnb.asarray(x)))

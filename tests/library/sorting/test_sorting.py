@@ -54,7 +54,7 @@ def test_every_bit_of_a_float_survives_and_zeros_and_nans_keep_their_order(
 
 @pytest.mark.long(every=3)  # int16, int64 and float32 remain: each number of digits, and a float
 @pytest.mark.parametrize("dtype", ["int16", "uint32", "int64", "float32"])
-def test_a_long_array(dtype: str, rng: np.random.Generator) -> None:
+def test_an_array_of_many_tiles_is_sorted_right(dtype: str, rng: np.random.Generator) -> None:
     """Hundreds of tiles with different digits: positions are right however many threadgroups run at once."""
     n = 1_300_003
     x = np.frombuffer(rng.bytes(n * np.dtype(dtype).itemsize), dtype).copy()
@@ -87,7 +87,7 @@ def test_the_method_sorts_in_place(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0)])
-def test_nothing_to_sort(shape: tuple[int, ...]) -> None:
+def test_empty_arrays_are_sorted_to_empty_arrays(shape: tuple[int, ...]) -> None:
     x = mnb.zeros(shape)
     assert mnb.sort(x).shape == shape
     assert mnb.argsort(x).shape == shape

@@ -23,8 +23,8 @@ def test_unique_returns_index_inverse_and_counts(n: int, rng: np.random.Generato
     for equal_nan in (True, False):
         options = {"return_index": True, "return_inverse": True, "return_counts": True, "equal_nan": equal_nan}
         got = mnb.unique(mnb.asarray(x), **options)
-        want: Any = np.unique(x, **options)  # type: ignore[call-overload]
-        for ours, numpys in zip(got, want, strict=True):
+        expected: Any = np.unique(x, **options)  # type: ignore[call-overload]
+        for ours, numpys in zip(got, expected, strict=True):
             assert np.array_equal(ours.read(), numpys.reshape(ours.shape), equal_nan=ours.dtype == np.float32)
 
 
@@ -47,8 +47,8 @@ def test_unique_of_many_equal_values(dtype: str, rng: np.random.Generator) -> No
         x[rng.integers(0, x.size, 50)] = -0.0
     wide = x.astype(np.float64) if dtype == "bfloat16" else x
     for equal_nan, got in ((True, mnb.unique(mnb.asarray(x))), (False, mnb.unique_values(mnb.asarray(x)))):
-        want = np.unique(wide, equal_nan=equal_nan)
-        assert np.array_equal(got.read().astype(want.dtype), want, equal_nan=want.dtype.kind == "f")
+        expected = np.unique(wide, equal_nan=equal_nan)
+        assert np.array_equal(got.read().astype(expected.dtype), expected, equal_nan=expected.dtype.kind == "f")
 
 
 def test_dropping_duplicates_before_the_sort_keeps_every_value(rng: np.random.Generator) -> None:

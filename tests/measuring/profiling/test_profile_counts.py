@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from measuring.profiling.profiled_kernels import HEAD, access, kernel
+from measuring.profiling.profiled_kernels import HEAD, LONG_LOOP, access, kernel
 
 import metalnb as mnb
 
 
-def test_branches_at_which_lanes_part() -> None:
+def test_branches_at_which_lanes_diverge_are_counted() -> None:
     text = """kernel void f(device const float* x, device const uint* n, device float* out,
         uint i [[thread_position_in_grid]]) {
         float s = 0;
@@ -17,8 +17,8 @@ def test_branches_at_which_lanes_part() -> None:
         out[i] = s;
     }"""
     times = np.arange(256, dtype=np.uint32) % 8
-    found = mnb.profile(kernel(text), np.zeros(8, np.float32), times, np.zeros(256, np.float32), threadgroup=64)
-    by_line = {line.line: line for line in found.lines}
+    profile = mnb.profile(kernel(text), np.zeros(8, np.float32), times, np.zeros(256, np.float32), threadgroup=64)
+    by_line = {line.line: line for line in profile.lines}
     assert (by_line[6].branches, by_line[6].divergent) == (8, 0)  # an entire SIMD-group takes one path
     # In each group of eight lanes, one does not enter the loop, and one more leaves after each iteration. So the branch
     # before the first iteration diverges, and those of iterations 1 to 6 do; the last one's does not.
@@ -33,21 +33,21 @@ def test_lanes_are_a_mean_over_what_a_line_executes() -> None:
             for (int k = 0; k < 64; ++k) s = s * s + 1.0f;
         out[i] = s;
     }"""
-    found = mnb.profile(kernel(text), np.zeros(256, np.float32), np.zeros(256, np.float32), threadgroup=64)
-    by_line = {line.line: line for line in found.lines}
+    profile = mnb.profile(kernel(text), np.zeros(256, np.float32), np.zeros(256, np.float32), threadgroup=64)
+    by_line = {line.line: line for line in profile.lines}
     assert by_line[6].lanes == 16
     assert by_line[4].lanes == by_line[7].lanes == 32
     assert by_line[6].flops == 128 * 64 * 2
 
 
-def test_a_threadgroup_that_fills_no_simd_group() -> None:
+def test_a_threadgroup_smaller_than_a_simdgroup_is_counted_by_its_threads() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         out[i] = x[i] + 1;
     }"""
-    found = mnb.profile(kernel(text), np.zeros(100, np.float32), np.zeros(100, np.float32), threadgroup=20)
-    assert access(found, "x").lanes == 100
-    assert access(found, "x").runs == 5
-    assert found.flops == 100
+    profile = mnb.profile(kernel(text), np.zeros(100, np.float32), np.zeros(100, np.float32), threadgroup=20)
+    assert access(profile, "x").lanes == 100
+    assert access(profile, "x").runs == 5
+    assert profile.flops == 100
 
 
 def test_barrier_shows_waiting_threads() -> None:
@@ -60,8 +60,8 @@ def test_barrier_shows_waiting_threads() -> None:
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[l] = t[63 - l];
     }"""
-    found = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
-    (barrier,) = found.barriers
+    profile = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
+    (barrier,) = profile.barriers
     assert (barrier.line, barrier.rounds, barrier.slowest) == (9, 1, 1)
     assert 0.45 < barrier.waited < 0.5  # one of two SIMD-groups waits nearly all the time
 
@@ -80,8 +80,8 @@ def test_waiting_threads_are_listed_per_barrier() -> None:
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[l] = t[63 - l];
     }"""
-    found = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
-    assert [(b.line, b.waited > 0.1) for b in found.barriers] == [(9, True), (11, False), (13, False)]
+    profile = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
+    assert [(b.line, b.waited > 0.1) for b in profile.barriers] == [(9, True), (11, False), (13, False)]
 
 
 def test_branch_without_active_lanes_is_skipped() -> None:
@@ -90,8 +90,8 @@ def test_branch_without_active_lanes_is_skipped() -> None:
             out[l] = 2;
     }"""
     x = np.repeat([1, 0, 1, 0], 64).astype(np.float32)
-    found = mnb.profile(kernel(text), x, np.zeros(256, np.float32), grid=256, threadgroup=256)
-    by_line = {line.line: line for line in found.lines}
+    profile = mnb.profile(kernel(text), x, np.zeros(256, np.float32), grid=256, threadgroup=256)
+    by_line = {line.line: line for line in profile.lines}
     assert (by_line[4].runs, by_line[5].runs, by_line[5].lanes) == (8, 4, 32)
 
 
@@ -137,18 +137,18 @@ def test_registers_grow_with_what_is_alive() -> None:
         ("out[i] = as_type<int>(a) * 3 + as_type<int>(b);", 0, 0),
     ],
 )
-def test_operations(body: str, flops: int, special: int) -> None:
+def test_floating_point_operations_are_counted_exactly(body: str, flops: int, special: int) -> None:
     text = f"""kernel void f(device const float* x, device const float* y, device float* out,
         uint i [[thread_position_in_grid]]) {{
         float a = x[i], b = y[i];
         {body}
     }}"""
     x = np.ones(64, np.float32)
-    found = mnb.profile(mnb.compile(HEAD + text, math="precise").f, x, x.copy(), np.zeros_like(x))
-    assert (found.flops, found.special) == (64 * flops, 64 * special)
+    profile = mnb.profile(mnb.compile(HEAD + text, math="precise").f, x, x.copy(), np.zeros_like(x))
+    assert (profile.flops, profile.special) == (64 * flops, 64 * special)
 
 
-def test_operations_of_fast_math() -> None:
+def test_operations_of_fast_math_are_counted_exactly() -> None:
     text = """kernel void f(device const float4* p, device float4* o, constant uint& n,
         uint i [[thread_position_in_grid]]) {
         float3 a = 0, own = p[i].xyz;
@@ -160,10 +160,10 @@ def test_operations_of_fast_math() -> None:
         }
         o[i] = float4(a, 0);
     }"""
-    found = mnb.profile(kernel(text), np.ones((64, 4), np.float32), np.zeros((64, 4), np.float32), 64, grid=64)
+    profile = mnb.profile(kernel(text), np.ones((64, 4), np.float32), np.zeros((64, 4), np.float32), 64, grid=64)
     # The difference takes 3, its square 5, the softening 1, the weight 3, the sum 6; the reciprocal root is one
     # function. clang computes full vectors of four, some of whose components are unused.
-    assert (found.flops, found.special) == (64 * 64 * 18, 64 * 64)
+    assert (profile.flops, profile.special) == (64 * 64 * 18, 64 * 64)
 
 
 def test_a_product_has_two_operations_for_each_term() -> None:
@@ -181,25 +181,20 @@ def test_a_product_has_two_operations_for_each_term() -> None:
         c[g.y * n + g.x] = s;
     }"""
     a, b, c = (np.ones((64, 64), np.float32) for _ in range(3))
-    found = mnb.profile(kernel(text), a, b, c, 64, threadgroup=(16, 16))
-    assert found.flops == 2 * 64**3
-    assert access(found, "a").asked == access(found, "b").asked == 4 * 64**3 // 16
-    assert (access(found, "ta").passes, access(found, "tb").passes) == (64**3 // 32, 64**3 // 32)
+    profile = mnb.profile(kernel(text), a, b, c, 64, threadgroup=(16, 16))
+    assert profile.flops == 2 * 64**3
+    assert access(profile, "a").asked == access(profile, "b").asked == 4 * 64**3 // 16
+    assert (access(profile, "ta").passes, access(profile, "tb").passes) == (64**3 // 32, 64**3 // 32)
     assert (c == 1).all()  # it ran on a copy
-    assert found.sampled == found.groups == 16
+    assert profile.sampled == profile.groups == 16
 
 
 def test_of_a_large_dispatch_a_sample_runs() -> None:
-    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
-        float s = x[i];
-        for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
-        out[i] = s;
-    }"""
     x = np.zeros(1 << 20, np.float32)
-    found = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=256, seconds=0.05)
-    assert found.sampled < found.groups == 4096
-    assert found.flops == x.size * 40000
-    assert access(found, "x").sectors == x.size // 8
+    profile = mnb.profile(kernel(LONG_LOOP), x, np.zeros_like(x), threadgroup=256, seconds=0.05)
+    assert profile.sampled < profile.groups == 4096
+    assert profile.flops == x.size * 40000
+    assert access(profile, "x").sectors == x.size // 8
 
 
 def test_threadgroups_that_wait_for_those_before_them_run_in_order() -> None:
@@ -214,8 +209,8 @@ def test_threadgroups_that_wait_for_those_before_them_run_in_order() -> None:
         if (l == 0) atomic_store_explicit(&ready[q], 1, memory_order_relaxed);
     }"""
     x = np.zeros(2048, np.float32)
-    found = mnb.profile(kernel(text), x, np.zeros(32, np.uint32), np.zeros_like(x), grid=2048, threadgroup=64)
-    assert (found.sampled, found.flops) == (32, 2048)
+    profile = mnb.profile(kernel(text), x, np.zeros(32, np.uint32), np.zeros_like(x), grid=2048, threadgroup=64)
+    assert (profile.sampled, profile.flops) == (32, 2048)
 
 
 def test_interrupt_ends_a_profile_and_leaves_nothing_locked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +263,7 @@ def test_a_kernel_of_too_many_products_is_refused_with_the_reason() -> None:
         mnb.profile(kernel(products(100)), np.zeros(64, np.float32), 2, grid=32, threadgroup=32)
 
 
-def test_arguments_that_cannot_be() -> None:
+def test_invalid_arguments_of_profile_are_refused() -> None:
     asked = kernel("kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i; }")
     with pytest.raises(mnb.ArgumentError, match="banks= must be an integer from 1 to 64; got 0"):
         mnb.profile(asked, grid=4, banks=0)

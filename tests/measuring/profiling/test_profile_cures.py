@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from measuring.profiling.profiled_kernels import LONG_LOOP
 
 import metalnb as mnb
 from metalnb.profiling.cost_findings import findings
@@ -41,8 +42,8 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
         for (uint k = 0; k < 1024; ++k) sum += w[{index}];
         out[at.y * 64 + at.x] = sum;
     }}"""
-    given = np.zeros(1 << 21, np.int8), np.zeros(1 << 14, np.int32)
-    return profiled(text, *given, grid=grid, threadgroup=threadgroup)
+    arguments = np.zeros(1 << 21, np.int8), np.zeros(1 << 14, np.int32)
+    return profiled(text, *arguments, grid=grid, threadgroup=threadgroup)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
         ("at.x * 32768 + k * 32", (64, 1), (64, 1), "Swap the indices"),  # reads a sector once: not along a row
     ],
 )
-def test_cure_for_uncoalesced_access(
+def test_uncoalesced_access_gets_the_right_cure(
     index: str, grid: tuple[int, int], threadgroup: tuple[int, int], cure: str,
 ) -> None:  # fmt: skip
     found = next(f for f in findings(matvec(index, grid, threadgroup)) if f.kind == "uncoalesced")
@@ -101,17 +102,12 @@ def test_padding_that_moves_a_conflict_from_columns_to_rows_is_not_named() -> No
 
 
 def test_too_few_threadgroups_for_a_device_are_a_finding_where_it_takes_long() -> None:
-    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
-        float s = x[i];
-        for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
-        out[i] = s;
-    }"""
     x = np.zeros(1024, np.float32)
-    found = profiled(text, x, np.zeros_like(x), threadgroup=256)
-    assert str(findings(found)[-1]).startswith(
+    profile = profiled(LONG_LOOP, x, np.zeros_like(x), threadgroup=256)
+    assert str(findings(profile)[-1]).startswith(
         "line 5, the costliest: the grid has 4 threadgroups, so 128 of the 132 processors of an NVIDIA H100 SXM "
         "are idle. Let more threads share the work"
     )
-    assert not any(f.kind == "idle" for f in findings(replace(found, devices=("M2",), groups=10)))
+    assert not any(f.kind == "idle" for f in findings(replace(profile, devices=("M2",), groups=10)))
     short = turned_tile("float", 32, 32, (32, 32))  # ends faster than a launch takes
     assert not any(f.kind == "idle" for f in findings(short))

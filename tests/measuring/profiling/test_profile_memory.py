@@ -35,18 +35,18 @@ TILE = """kernel void f(device float* out, uint2 i [[thread_position_in_threadgr
         (32, 33, (32, 8), 1, 1),
     ],
 )
-def test_passes_over_the_banks_of_a_tile(
+def test_passes_over_the_banks_of_a_tile_are_exact(
     rows: int, wide: int, threads: tuple[int, int], written: int, read: int
 ) -> None:
     x, y = ("i.x % 8", "i.y % 8") if rows == 8 else ("i.x", "i.y")
     text = TILE.format(rows=rows, wide=wide, x=x, y=y)
-    found = mnb.profile(kernel(text), grid=threads, threadgroup=threads, shapes={"out": threads[::-1]})
+    profile = mnb.profile(kernel(text), grid=threads, threadgroup=threads, shapes={"out": threads[::-1]})
     groups = threads[0] * threads[1] // 32
-    stores, loads = access(found, "t", "write"), access(found, "t")
+    stores, loads = access(profile, "t", "write"), access(profile, "t")
     assert (stores.runs, stores.passes, stores.least) == (groups, groups * written, groups)
     assert (loads.runs, loads.passes, loads.least) == (groups, groups * read, groups)
-    assert found.conflicts == groups * (written + read - 2)
-    assert found.threadgroup_bytes == 4 * rows * wide
+    assert profile.conflicts == groups * (written + read - 2)
+    assert profile.threadgroup_bytes == 4 * rows * wide
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_passes_by_the_size_of_an_access(kind: str, index: str, passes: int, lea
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[l] = t[{index}];
     }}"""
-    found = mnb.profile(kernel(text), np.zeros(32 * 4, np.float32).view(_dtype(kind)), grid=32, threadgroup=32)
-    read = access(found, "t")
+    profile = mnb.profile(kernel(text), np.zeros(32 * 4, np.float32).view(_dtype(kind)), grid=32, threadgroup=32)
+    read = access(profile, "t")
     assert (read.passes, read.least) == (passes, least)
 
 
@@ -82,8 +82,8 @@ def _dtype(kind: str) -> type[np.generic]:
 
 def test_the_number_of_banks_is_a_parameter() -> None:
     text = TILE.format(rows=32, wide=32, x="i.x", y="i.y")
-    found = mnb.profile(kernel(text), grid=(32, 1), threadgroup=(32, 1), shapes={"out": (32,)}, banks=16)
-    assert (found.banks, access(found, "t", "write").passes, access(found, "t").passes) == (16, 2, 32)
+    profile = mnb.profile(kernel(text), grid=(32, 1), threadgroup=(32, 1), shapes={"out": (32,)}, banks=16)
+    assert (profile.banks, access(profile, "t", "write").passes, access(profile, "t").passes) == (16, 2, 32)
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_sectors_and_lines_of_an_access(kind: str, index: str, sectors: int, lin
         "char": (np.int8, ()), "half": (np.float16, ()), "packed_float3": (np.float32, (3,)),
         "float4": (np.float32, (4,)),
     }.get(kind, (np.float32, ()))  # fmt: skip
-    found = mnb.profile(
+    profile = mnb.profile(
         kernel(text), np.zeros((1 << 17, *wide), dtype), np.zeros((32, *wide), dtype), grid=32, threadgroup=32
     )
-    read = [a for a in found.accesses if a.name == "x"]
+    read = [a for a in profile.accesses if a.name == "x"]
     total = [sum(getattr(a, n) for a in read) for n in ("sectors", "lines", "used")]
     times = 3 if kind == "packed_float3" else 1  # component by component, each over all sectors
     assert total == [times * sectors, times * lines, used]
@@ -140,8 +140,9 @@ def test_a_vector_that_is_picked_from_in_a_loop_is_read_once(loop: str, size: in
         {loop}
         out[i] = s;
     }}"""
-    found = mnb.profile(kernel(text), np.zeros((512, 4), np.uint32), np.zeros(128, np.uint32), grid=128, threadgroup=64)
-    (read,) = [a for a in found.accesses if a.name == "x"]
+    x, out = np.zeros((512, 4), np.uint32), np.zeros(128, np.uint32)
+    profile = mnb.profile(kernel(text), x, out, grid=128, threadgroup=64)
+    (read,) = [a for a in profile.accesses if a.name == "x"]
     assert (read.size, read.runs, read.sectors) == (size, runs, runs * sectors)
     assert read.stride == (64 if "4 * i" in loop else 16)
 
@@ -158,8 +159,8 @@ def test_a_vector_is_read_at_once_or_one_component_of_it(kind: str, loop: str, u
         out[i] = s;
     }}"""
     dtype = np.dtype({"c": np.int8, "s": np.int16, "u": np.uint16, "h": np.float16, "f": np.float32}[kind[0]])
-    found = mnb.profile(kernel(text), np.zeros((512, parts + parts % 2), dtype), np.zeros(128, np.float32), grid=128)
-    read = access(found, "x")
+    profile = mnb.profile(kernel(text), np.zeros((512, parts + parts % 2), dtype), np.zeros(128, np.float32), grid=128)
+    read = access(profile, "x")
     whole = dtype.itemsize * (4 if parts == 3 else parts)
     rounds = 16 if "for" in loop else 4
     assert (read.size, read.runs) == (whole if used == "all" else dtype.itemsize, rounds)
@@ -173,9 +174,9 @@ def test_sectors_depend_on_where_a_row_begins() -> None:
         for (uint k = 0; k < n; ++k) s += x[k * 33 + i];
         out[i] = s;
     }"""
-    found = mnb.profile(kernel(text), np.zeros(33 * 16, np.float32), np.zeros(32, np.float32), 16, grid=32)
+    profile = mnb.profile(kernel(text), np.zeros(33 * 16, np.float32), np.zeros(32, np.float32), 16, grid=32)
     # Each row begins 4 bytes later, so every eighth one begins at a sector's border.
-    assert (access(found, "x").runs, access(found, "x").sectors) == (16, 2 * 4 + 14 * 5)
+    assert (access(profile, "x").runs, access(profile, "x").sectors) == (16, 2 * 4 + 14 * 5)
 
 
 def test_a_transpose_reads_rows_and_writes_columns() -> None:
@@ -183,10 +184,10 @@ def test_a_transpose_reads_rows_and_writes_columns() -> None:
         out[g.x * 64 + g.y] = x[g.y * 64 + g.x];
     }"""
     x = np.zeros((64, 64), np.float32)
-    found = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=(32, 8))
-    assert (access(found, "x").runs, access(found, "x").sectors) == (128, 128 * 4)
-    assert (access(found, "out", "write").sectors, access(found, "out", "write").stride) == (128 * 32, 256)
-    assert (found.asked, found.traveled, found.bytes) == (2 * 16384, 16384 + 128 * 32 * 32, 2 * 16384)
+    profile = mnb.profile(kernel(text), x, np.zeros_like(x), threadgroup=(32, 8))
+    assert (access(profile, "x").runs, access(profile, "x").sectors) == (128, 128 * 4)
+    assert (access(profile, "out", "write").sectors, access(profile, "out", "write").stride) == (128 * 32, 256)
+    assert (profile.asked, profile.traveled, profile.bytes) == (2 * 16384, 16384 + 128 * 32 * 32, 2 * 16384)
 
 
 @pytest.mark.parametrize("some", [1, 3])
@@ -199,23 +200,25 @@ def test_a_transpose_reads_rows_and_writes_columns() -> None:
         ("float", "float(*(device const ulong*)(x + 3 * at[i]))", 8, 12),  # some lie in two sectors
     ],
 )
-def test_a_gather_has_the_sectors_that_its_indices_have(kind: str, read: str, size: int, step: int, some: int) -> None:
+def test_a_gather_has_the_sectors_that_its_indices_have(
+    kind: str, read: str, size: int, step: int, some: int, rng: np.random.Generator
+) -> None:
     text = f"""kernel void f(device const {kind}* x, device const uint* at, device float* out,
         uint i [[thread_position_in_grid]]) {{
         if (at[i] % {some} == 0) out[i] = {read};
     }}"""
-    at = np.random.default_rng().integers(0, 1 << 14, 1024, np.uint32)
+    at = rng.integers(0, 1 << 14, 1024, np.uint32)
     x = np.zeros(1 << 18, np.uint8 if size == 1 else np.float32)
-    found = mnb.profile(kernel(text), x, at, np.zeros(1024, np.float32), threadgroup=256)
+    profile = mnb.profile(kernel(text), x, at, np.zeros(1024, np.float32), threadgroup=256)
     groups = [step * group[group % some == 0].astype(np.int64) for group in at.reshape(-1, 32)]
     touched = [(group[:, None] + np.arange(size)).ravel() for group in groups]
-    one = access(found, "x")
+    one = access(profile, "x")
     assert (one.size, one.lanes) == (size, sum(map(len, groups)))
     assert one.sectors == sum(len(np.unique(places // 32)) for places in touched)
     assert one.lines == sum(len(np.unique(places // 128)) for places in touched)
     assert one.used == size * sum(len(np.unique(group)) for group in groups)
     every = np.unique(np.concatenate(touched))
-    (buffer,) = [b for b in found.buffers if b.name == "x"]
+    (buffer,) = [b for b in profile.buffers if b.name == "x"]
     assert (buffer.distinct, buffer.read) == (len(every), 32 * len(np.unique(every // 32)))
 
 
@@ -223,12 +226,12 @@ def test_inactive_lanes_request_no_memory() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         if (i % 4 == 0) out[i] = x[i] * 2;
     }"""
-    found = mnb.profile(kernel(text), np.zeros(1024, np.float32), np.zeros(1024, np.float32), threadgroup=128)
-    read = access(found, "x")
+    profile = mnb.profile(kernel(text), np.zeros(1024, np.float32), np.zeros(1024, np.float32), threadgroup=128)
+    read = access(profile, "x")
     assert (read.runs, read.lanes, read.sectors, read.used) == (32, 256, 128, 1024)
     assert read.sample[:5] == (0, None, None, None, 16)
-    assert found.flops == 256
-    assert [(b.name, b.distinct) for b in found.buffers] == [("x", 1024), ("out", 1024)]
+    assert profile.flops == 256
+    assert [(b.name, b.distinct) for b in profile.buffers] == [("x", 1024), ("out", 1024)]
 
 
 def test_constants_do_not_travel() -> None:
@@ -236,33 +239,35 @@ def test_constants_do_not_travel() -> None:
         uint i [[thread_position_in_grid]]) {
         out[i] = x[i] * a;
     }"""
-    found = mnb.profile(kernel(text), np.zeros(64, np.float32), 2.0, grid=64)
-    assert {a.name: (a.space, a.sectors) for a in found.accesses if a.kind == "read"} == {
+    profile = mnb.profile(kernel(text), np.zeros(64, np.float32), 2.0, grid=64)
+    assert {a.name: (a.space, a.sectors) for a in profile.accesses if a.kind == "read"} == {
         "x": ("constant", 0), "a": ("constant", 0),
     }  # fmt: skip
-    assert found.bytes == 256  # only what is written
+    assert profile.bytes == 256  # only what is written
 
 
 @pytest.mark.parametrize(("bins", "contended", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])
-def test_atomics_that_meet_at_an_address(bins: int, contended: int, repeated: int) -> None:
+def test_atomics_at_one_address_take_a_pass_each(bins: int, contended: int, repeated: int) -> None:
     text = f"""kernel void f(device atomic_uint* h, uint i [[thread_position_in_grid]]) {{
         atomic_fetch_add_explicit(&h[i % {bins}], 1, memory_order_relaxed);
     }}"""
-    found = mnb.profile(kernel(text), np.zeros(32, np.uint32), grid=512, threadgroup=64)
-    one = access(found, "h", "atomic")
+    profile = mnb.profile(kernel(text), np.zeros(32, np.uint32), grid=512, threadgroup=64)
+    one = access(profile, "h", "atomic")
     assert (one.runs, one.lanes, one.contended, one.repeated) == (16, 512, 16 * contended, repeated)
 
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("bins", [7, 100, 2000])
-def test_random_atomics_that_meet(bins: int, *, shared: bool) -> None:
+def test_atomics_at_random_addresses_take_as_many_passes_as_collide(
+    bins: int, rng: np.random.Generator, *, shared: bool
+) -> None:
     text = f"""kernel void f(device const uint* x, device atomic_uint* o, uint i [[thread_position_in_grid]]) {{
         {"threadgroup atomic_uint h[2000];" if shared else "device atomic_uint* h = o;"}
         atomic_fetch_add_explicit(&h[x[i]], 1, memory_order_relaxed);
     }}"""
-    x = np.random.default_rng().integers(0, bins, 1024, np.uint32)
-    found = mnb.profile(kernel(text), x, np.zeros(2000, np.uint32), grid=1024, threadgroup=64)
-    (one,) = [a for a in found.accesses if a.kind == "atomic"]
+    x = rng.integers(0, bins, 1024, np.uint32)
+    profile = mnb.profile(kernel(text), x, np.zeros(2000, np.uint32), grid=1024, threadgroup=64)
+    (one,) = [a for a in profile.accesses if a.kind == "atomic"]
     counts = [np.unique(group, return_counts=True)[1] for group in x.reshape(-1, 32)]
     assert one.contended == sum(32 - len(count) for count in counts)
     assert one.repeated == max(count.max() for count in counts)
@@ -297,6 +302,6 @@ def test_atomics_in_two_branches_keep_their_own_lines(one: str, other: str) -> N
         out[i] = s;
     }}"""
     x = np.arange(64, dtype=np.uint32)
-    found = mnb.profile(kernel(text), x, np.zeros(64, np.uint32), grid=64, threadgroup=32)
-    lanes = {(a.line, a.lanes) for a in found.accesses if a.name == "h"}
+    profile = mnb.profile(kernel(text), x, np.zeros(64, np.uint32), grid=64, threadgroup=32)
+    lanes = {(a.line, a.lanes) for a in profile.accesses if a.name == "h"}
     assert lanes == {(7, 16), (9, 48)}

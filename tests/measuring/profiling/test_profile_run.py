@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.profiled import counting_workers, threadgroup_queue
 from metalnb.engine.cpu.profiled.counted_run import run_counted
 from metalnb.engine.cpu.profiled.threadgroup_queue import ThreadgroupQueue
+from metalnb.profiling import latest_counts
+from metalnb.profiling.latest_counts import KnownCounts
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -32,8 +35,8 @@ MIXED = """kernel void f(device const uint* from, device float* out, device atom
 def mixed(seed: int = 3) -> Dispatch:
     rng = np.random.default_rng(seed)
     n = 96 * 2000
-    given = rng.integers(0, 1 << 20, n).astype(np.uint32), np.zeros(n, np.float32), np.zeros(17 * 201, np.uint32)
-    return mnb.compile(HEAD + MIXED).f.prepare(*given, np.uint32(n - 50), grid=n, threadgroup=96)
+    arguments = rng.integers(0, 1 << 20, n).astype(np.uint32), np.zeros(n, np.float32), np.zeros(17 * 201, np.uint32)
+    return mnb.compile(HEAD + MIXED).f.prepare(*arguments, np.uint32(n - 50), grid=n, threadgroup=96)
 
 
 def counts_of(
@@ -164,3 +167,22 @@ def test_proven_kernels_do_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> Non
         " { out[i] = 2 * x[i]; }"
     ).f
     assert mnb.profile(twice, np.ones(100, np.float32), np.zeros(100, np.float32)).flops == 100
+
+
+def test_counts_are_kept_of_the_latest_profiles_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latest_counts, "_known", OrderedDict())
+    monkeypatch.setattr(latest_counts, "summarize", lambda flops: KnownCounts(flops, (), ""))
+    kernel = mnb.compile("kernel void f(device int* y, uint i [[thread_position_in_grid]]) { y[i] = i; }").f
+    y = np.zeros(400, np.int32)
+    calls = [kernel.prepare(y, grid=n, threadgroup=1) for n in range(1, latest_counts._CALLS_KEPT + 4)]
+
+    def known(n: int) -> int | None:
+        return latest_counts.known_flops(kernel.unit, calls[n].grid, calls[n].threadgroup)
+
+    for flops, call in enumerate(calls):
+        latest_counts.remember(call, flops)
+        if flops == latest_counts._CALLS_KEPT - 1:
+            latest_counts.remember(calls[1], 7)  # profiled again, so it is not among the oldest
+    assert len(latest_counts._known) == latest_counts._CALLS_KEPT
+    assert [known(n) for n in range(5)] == [None, 7, None, None, 4]
+    assert known(len(calls) - 1) == len(calls) - 1

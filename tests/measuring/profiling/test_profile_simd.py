@@ -51,7 +51,7 @@ def test_a_function_is_one_operation(group: str, call: str) -> None:
 @pytest.mark.parametrize(
     "call", ["{}_and(n)", "{}_or(n)", "{}_xor(n)", "uint({}_ballot(n & 1))", "{}_all(n & 1)", "{}_any(n & 1)"]
 )
-def test_a_function_of_bits_and_votes(group: str, call: str) -> None:
+def test_functions_of_bits_and_votes_are_counted(group: str, call: str) -> None:
     vote = f"{group}_vote::vote_t(" if "ballot" in call else ""
     called = call.format(group).replace("uint(", f"uint({vote}") + ")" * bool(vote)
     found = counted(f"uint n = as_type<uint>(x[i]);\ny[i] = as_type<float>(uint({called}));")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from measuring.profiling.profiled_kernels import LONG_LOOP
 
 import metalnb as mnb
 from metalnb.profiling.access_picture import access_caption, draw_access
@@ -81,8 +82,8 @@ def test_good_kernel_has_no_finding() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         out[i] = x[i] * 2;
     }"""
-    found = profiled(text, np.zeros(4096, np.float32), np.zeros(4096, np.float32))
-    assert findings(found) == ()
+    profile = profiled(text, np.zeros(4096, np.float32), np.zeros(4096, np.float32))
+    assert findings(profile) == ()
 
 
 @pytest.mark.parametrize(
@@ -100,10 +101,10 @@ def test_good_kernel_has_no_finding() -> None:
         ("uncoalesced", "y[i] = x[as_type<uint>(x[i]) * 4099 % 4096 ^ (i * i * 1237 % 4096)];", "scattered"),
     ],
 )  # fmt: skip
-def test_each_kind_of_finding(kind: str, text: str, said: str) -> None:
+def test_each_kind_of_finding_names_its_line(kind: str, text: str, said: str) -> None:
     head = "kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {\n"
-    found = profiled(head + text + "\n}", np.zeros(4096, np.float32), np.zeros(4096, np.float32), threadgroup=128)
-    first = next(one for one in findings(found) if one.kind == kind)
+    profile = profiled(head + text + "\n}", np.zeros(4096, np.float32), np.zeros(4096, np.float32), threadgroup=128)
+    first = next(one for one in findings(profile) if one.kind == kind)
     assert first.line == 4
     assert said in first.sentence
 
@@ -114,9 +115,9 @@ def test_uniform_reads_are_no_finding() -> None:
         for (uint k = 0; k < 64; ++k) s += x[k * 64];
         out[i] = s;
     }"""
-    found = profiled(text, np.zeros(4096, np.float32), np.zeros(4096, np.float32))
-    assert [a.least_sectors for a in found.accesses if a.name == "x"] == [64 * 128]  # one per SIMD-group
-    assert findings(found) == ()
+    profile = profiled(text, np.zeros(4096, np.float32), np.zeros(4096, np.float32))
+    assert [a.least_sectors for a in profile.accesses if a.name == "x"] == [64 * 128]  # one per SIMD-group
+    assert findings(profile) == ()
 
 
 def test_barrier_waits_are_a_finding() -> None:
@@ -129,8 +130,8 @@ def test_barrier_waits_are_a_finding() -> None:
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[l] = t[255 - l];
     }"""
-    found = profiled(text, np.zeros(256, np.float32), np.zeros(256, np.float32), grid=256, threadgroup=256)
-    (first,) = findings(found)
+    profile = profiled(text, np.zeros(256, np.float32), np.zeros(256, np.float32), grid=256, threadgroup=256)
+    (first,) = findings(profile)
     assert (first.line, first.kind) == (9, "waiting")
     assert "most for SIMD-group 0" in first.sentence
 
@@ -139,11 +140,11 @@ def test_barrier_waits_are_a_finding() -> None:
 
 
 def test_the_text_says_what_the_page_says(tile: Profile) -> None:
-    said = repr(tile)
-    assert said.startswith("f: 32 × 32 threads in threadgroups of 32 × 32; its one threadgroup counted\n")
-    assert "1,024 flops" in said
-    assert "line 8: 32 lanes need 32 passes" in said
-    row = next(line for line in said.splitlines() if line.endswith("out[l] = t[i.x][i.y] * 2;"))
+    text = repr(tile)
+    assert text.startswith("f: 32 × 32 threads in threadgroups of 32 × 32; its one threadgroup counted\n")
+    assert "1,024 flops" in text
+    assert "line 8: 32 lanes need 32 passes" in text
+    row = next(line for line in text.splitlines() if line.endswith("out[l] = t[i.x][i.y] * 2;"))
     assert row.split()[:2] == ["8", "91"]
     assert "992" in row
     page = tile._repr_html_()
@@ -152,14 +153,9 @@ def test_the_text_says_what_the_page_says(tile: Profile) -> None:
 
 
 def test_sample_is_labeled_as_a_sample() -> None:
-    text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
-        float s = x[i];
-        for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
-        out[i] = s;
-    }"""
     x = np.zeros(1 << 20, np.float32)
-    found = profiled(text, x, np.zeros_like(x), threadgroup=256, seconds=0.02)
-    assert f"{found.sampled:,} of 4,096 threadgroups counted, counts scaled to all" in repr(found)
+    profile = profiled(LONG_LOOP, x, np.zeros_like(x), threadgroup=256, seconds=0.02)
+    assert f"{profile.sampled:,} of 4,096 threadgroups counted, counts scaled to all" in repr(profile)
 
 
 # ---- The page and its pictures.
@@ -178,12 +174,12 @@ def test_the_page_marks_accesses_in_the_source_and_holds_their_pictures(tile: Pr
 
 
 def test_a_kernel_that_does_nothing_has_a_page() -> None:
-    found = profiled("kernel void f(device float* out) {}", np.zeros(64, np.float32), grid=64)
-    assert findings(found) == ()
-    page = found._repr_html_()
+    profile = profiled("kernel void f(device float* out) {}", np.zeros(64, np.float32), grid=64)
+    assert findings(profile) == ()
+    page = profile._repr_html_()
     assert "nothing that takes time" in page
     assert page.count("<tbody") == 3
-    assert "nothing that takes time" in repr(found)
+    assert "nothing that takes time" in repr(profile)
 
 
 def test_comments_are_marked_and_what_stands_before_a_line_takes_no_room() -> None:
@@ -261,8 +257,8 @@ def test_lines_of_memory_are_named_where_fewer_would_do(transpose: Profile) -> N
         float4 v = x[i];
         out[i] = v.x + v.y + v.z + v.w;
     }"""
-    found = profiled(text, np.zeros((4096, 4), np.float32), np.zeros(4096, np.float32))
-    assert "cache lines per access" not in describe_estimate(found, "M2")  # four, for 512 bytes
+    profile = profiled(text, np.zeros((4096, 4), np.float32), np.zeros(4096, np.float32))
+    assert "cache lines per access" not in describe_estimate(profile, "M2")  # four, for 512 bytes
 
 
 def test_unknown_device_error_lists_the_devices(tile: Profile) -> None:
@@ -294,11 +290,11 @@ def test_threadgroup_memory_limits_occupancy() -> None:
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[l] = t[l];
     }"""
-    found = profiled(text, grid=64, threadgroup=64)
-    full = occupancy(found, "RTX 4090")
+    profile = profiled(text, grid=64, threadgroup=64)
+    full = occupancy(profile, "RTX 4090")
     assert full is not None
     assert (full.groups, full.limit) == (3, "threadgroup memory")
-    full = occupancy(replace(found, threadgroup_bytes=100 << 8), "RTX 4090")
+    full = occupancy(replace(profile, threadgroup_bytes=100 << 8), "RTX 4090")
     assert full is not None
     assert full.groups == 3  # four would fit without the system's 1,024 bytes for each
-    assert occupancy(found, "M3") is None  # reserves nothing
+    assert occupancy(profile, "M3") is None  # reserves nothing
