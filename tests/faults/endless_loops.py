@@ -29,4 +29,7 @@ LOOPS = {
     "s += x[j & 63]; x[i] = s;",
     "beyond the largest": "float s = 0; for (uint j = many + 4278190000u; j < many + 4278190079u; j += 4) "
     "s += x[j & 63]; x[i] = s;",
+    "halves of -1 in 64 bits": "int j = -1 - zero; while (j != 0) j = int(ulong(long(j)) >> (1 + zero)); x[i] = j;",
+    "a counter that wraps in 16 bits": "int j = 0; while (j < int(many)) { short k = short(j + 1); x[k & 1] = k; "
+    "j = k; } x[i] = j;",
 }  # fmt: skip

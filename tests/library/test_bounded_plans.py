@@ -21,7 +21,7 @@ from metalnb.library_kernels.launching import (
     scan_launch,
 )  # fmt: skip
 from metalnb.library_kernels.neural import quantized_products
-from metalnb.library_kernels.table import op
+from metalnb.library_kernels.op_table import op
 
 SMALL = 8  # the bound of the tests whose own is a thousand or more
 

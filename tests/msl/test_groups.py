@@ -259,3 +259,29 @@ def test_votes() -> None:
     out = np.zeros(64, np.int32)
     program["votes"](out, grid=(64,), threadgroup=(64,))
     assert set(out.tolist()) == {1 + 2 + 8 + 64 + 128}
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+@pytest.mark.parametrize("kind", ["float", "half"])
+@pytest.mark.parametrize("is_all_nan", [True, False])
+def test_least_and_greatest_of_nans(kind: str, branch: str, is_all_nan: bool) -> None:  # noqa: FBT001
+    """A NaN is the result only if every active lane has one; inactive lanes have no part in it."""
+    condition, active = BRANCHES[branch]
+    program = mnb.compile(f"""
+    #include <metal_stdlib>
+    using namespace metal;
+    kernel void k(device {kind}2* out, device const {kind}* x, uint i [[thread_position_in_grid]]) {{
+        if ({condition}) out[i] = {kind}2(simd_min(x[i]), simd_max(x[i]));
+    }}""", math="precise")
+    x = np.full(GRID, np.nan, TYPES[kind])
+    if not is_all_nan:
+        x[6::32] = 3
+        x[9::32] = -2
+    out = np.zeros((GRID, 2), TYPES[kind])
+    program["k"](out, x, grid=(GRID,), threadgroup=(THREADGROUP,))
+    expected = np.zeros((GRID, 2), TYPES[kind])
+    for threads in simdgroups():
+        lanes = [i for i in threads if active[i]]
+        values = [v for v in x[lanes].tolist() if not math.isnan(v)]
+        expected[lanes] = [min(values), max(values)] if values else math.nan
+    np.testing.assert_array_equal(out, expected)

@@ -115,7 +115,7 @@ def _monotonic_bound(ranges: Ranges, phi: Scalar, back_edges: Incoming) -> float
         current = ranges.of(phi, label)
         if current is None:
             return math.inf
-        bound = max(bound, _remaining_steps(_strip_conversions(value), phi, current, ranges, label))
+        bound = max(bound, _remaining_steps(_strip_conversions(value, phi.bits), phi, current, ranges, label))
     return bound
 
 
@@ -156,17 +156,23 @@ def _is_half(ranges: Ranges, value: Scalar, counter: Scalar, label: str) -> bool
     ) == (amount, amount)  # fmt: skip
 
 
-def _strip_conversions(value: Scalar) -> Scalar:
-    """Return a value without its conversions."""
-    while value.op in _CONVERSIONS:
+def _strip_conversions(value: Scalar, bits: int) -> Scalar:
+    """Return a value without the conversions that keep its lowest bits."""
+    while value.op in _CONVERSIONS and value.operands[0].bits >= bits:
         value = value.operands[0]
     return value
+
+
+def _is_widened(value: Scalar, counter: Scalar, current: Interval) -> bool:
+    """Return whether a value is a counter, or the counter in more bits."""
+    signs = {"zext", "sext"} if current.signed(counter.bits).low >= 0 else {"zext"}
+    return value is counter or (value.op in signs and value.operands[0] is counter)
 
 
 def _remaining_steps(next_value: Scalar, counter: Scalar, current: Interval, ranges: Ranges, label: str) -> float:
     """Bound the remaining iterations of a counter in a range, from the instruction that computes its next value."""
     bits = counter.bits
-    if next_value.op in _SCALING and _strip_conversions(next_value.operands[0]) is counter:
+    if next_value.op in _SCALING and _is_widened(next_value.operands[0], counter, current):
         view, amount = current.unsigned(bits), ranges.of(next_value.operands[1], label)
         if amount is None or view.low < 1 or amount.low < _SCALING[next_value.op]:
             return math.inf

@@ -18,7 +18,7 @@ __all__ = ["REDUCTIONS", "write_collective", "write_reduction"]
 
 REDUCTIONS = frozenset({"add", "and", "or", "xor", "smin", "smax", "umin", "umax", "fadd", "fmin", "fmax"})
 _NAME = re.compile(r"metalnb_(add|min|max|and|or|xor|shuffle)_([fiu])(\d+)$")
-_INFINITY = {"float": ("0x7FF0000000000000", "0xFFF0000000000000"), "half": ("0xH7C00", "0xHFC00")}
+_NAN = {"float": "0x7FF8000000000000", "half": "0xH7E00"}
 _GROUP = 32  # lanes of a SIMD-group
 
 
@@ -68,7 +68,7 @@ def _identity(word: str, ir_type: IRType) -> str:
     if word == "fadd":
         return "-0.0"
     if word in {"fmin", "fmax"}:
-        return _INFINITY[str(ir_type)][word == "fmax"]
+        return _NAN[str(ir_type)]  # an infinity would be the result if all active lanes were NaN
     half = 1 << (ir_type.bits - 1)
     return str({"and": -1, "umin": -1, "smin": half - 1, "smax": -half}.get(word, 0))
 
