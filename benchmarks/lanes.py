@@ -1,6 +1,6 @@
 """Compare threads in vector registers, as the engine `cpu` runs kernels, with one thread at a time, unchecked.
 
-Run: python benchmarks/lanes.py [--of GROUP …] [--runs N] [--size N] [--cores N] [NAME …]
+Run: python benchmarks/lanes.py [--of GROUP …] [--runs N] [--size N] [--cores N] [--busy] [NAME …]
 
 A row of the group ``lanes`` is a kernel of ``lanes.metal``; the results of both forms are compared first. One of
 ``library`` is an op with all its dispatches; one of ``kernels`` or ``notebooks`` is a dispatch of a kernel in
@@ -279,4 +279,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(1 if main() else 0)

@@ -1,6 +1,6 @@
 """Shared by every benchmark: interleaved runs, medians, and the table.
 
-Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, alternately (A B A B …), so that
+Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, interleaved in random order, so that
 drifts in the machine's speed affect both equally.
 """
 

@@ -107,12 +107,13 @@ def check_shape(kernel: str, name: str, shape_argument: Any) -> Shape:
     ------
     ArgumentError
     """
+    is_iterable = hasattr(shape_argument, "__iter__")
     try:
-        shape = tuple(int(n) for n in shape_argument) if hasattr(shape_argument, "__iter__") else (int(shape_argument),)
-    except (TypeError, ValueError):
+        shape = tuple(map(operator.index, shape_argument if is_iterable else [shape_argument]))
+    except TypeError:
         shape = (-1,)
     if any(n < 0 for n in shape):
-        message = f"{kernel}: shapes[{name!r}] is a tuple of whole numbers; got {shape_argument!r}."
+        message = f"{kernel}: shapes[{name!r}] is a tuple of whole numbers, each 0 or more; got {shape_argument!r}."
         raise ArgumentError(message)
     return shape
 

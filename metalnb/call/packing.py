@@ -231,4 +231,6 @@ def describe(value: Any) -> str:
 
 def _short_repr(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "…"
+    if len(text) <= 40:
+        return text
+    return f"{text[:36]}…{text[-1]}" if isinstance(value, (str, bytes)) else f"{text[:37]}…"

@@ -236,8 +236,12 @@ class Generator(Distributions):
         weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
         if not replace:
             raise ValueError("choice: p can only be used with replacement.")
-        if weights.shape != (n,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
-            raise ValueError(f"choice: p must be {n} numbers, 0 or more, that sum to 1; got shape {weights.shape}.")
+        if weights.shape != (n,):
+            raise ValueError(f"choice: p must be {n} numbers; got shape {weights.shape}.")
+        if not (weights >= 0).all():
+            raise ValueError(f"choice: p must be numbers, 0 or more; got {weights[~(weights >= 0)][0]}.")
+        if abs(weights.sum() - 1) > 1e-6:
+            raise ValueError(f"choice: p must sum to 1; it sums to {weights.sum():g}.")
         # Bounds as 64-bit fractions: float32 could not resolve rare ones.
         bounds = np.minimum(np.cumsum(weights) / weights.sum() * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
         bounds[np.flatnonzero(weights)[-1] :] = np.iinfo(np.uint64).max
@@ -284,17 +288,17 @@ class Generator(Distributions):
     def _integers(self, out: Array, low: int, count: int) -> None:
         bits = width(out.dtype)
         word = 64 if bits == 64 else 32
-        uses_all_words = count >> word  # all words are used: nothing is rejected
+        uses_all_words = count == 1 << word  # all words are used: nothing is rejected
         excess = (1 << word) % count
         interval = {"low": low % (1 << 64), "range": 0 if uses_all_words else count, "excess": excess}
         name = "random_integers_64" if bits == 64 else f"random_integers_{bits}"
         self._fill(name, as_bits(out), interval, _WORDS * 32 // word)
 
-    def _fill(self, name: str, out: Array, parameters: Any, numbers_per_element: int) -> None:
-        """Fill an array, with `each` elements from a block; blocks are used in rows of 32."""
+    def _fill(self, name: str, out: Array, parameters: Any, numbers_per_block: int) -> None:
+        """Fill an array; each block yields `numbers_per_block` elements, and blocks are consumed in rows of 32."""
         if out.size == 0:
             return
-        rows = -(-out.size // (LANES * numbers_per_element))
+        rows = -(-out.size // (LANES * numbers_per_block))
         number = self._take(rows * LANES)
         stream = {"key": (self.key & 0xFFFFFFFF, self.key >> 32), "block": number, "count": out.size}
         kernel = program("random.metal", out.engine)[name]

@@ -132,6 +132,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "shapes of an output given": call("saxpy", x5, y5, ones(5), 2, shapes={"out": 5}),
     "shapes that are none": call("saxpy", x5, y5, a=2, shapes={"out": "five"}),
     "shapes below zero": call("saxpy", x5, y5, a=2, shapes={"out": (2, -1)}),
+    "shapes that are digits": call("saxpy", x5, y5, a=2, shapes={"out": "12"}),
+    "shapes with a fraction": call("saxpy", x5, y5, a=2, shapes={"out": 2.9}),
     "shapes beyond memory": call("saxpy", x5, y5, a=2, shapes={"out": 2**62}),
     # Scalars
     "int for bool": scalars(flag=2),
@@ -236,7 +238,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "text for an array": (
         mnb.ArgumentError,
-        "saxpy: argument 'x' [[buffer(0)]] is device const float*; got str 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…. Pass a NumPy array.",
+        "saxpy: argument 'x' [[buffer(0)]] is device const float*; got str 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'. Pass a NumPy array.",
     ),
     "None": (
         mnb.ArgumentError,
@@ -337,8 +339,10 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "saxpy: shapes['out'] must name a buffer that was left out of the call (left out: none).",
     ),
-    "shapes that are none": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers; got 'five'."),
-    "shapes below zero": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers; got (2, -1)."),
+    "shapes that are none": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got 'five'."),
+    "shapes below zero": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got (2, -1)."),
+    "shapes that are digits": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got '12'."),
+    "shapes with a fraction": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got 2.9."),
     "shapes beyond memory": (
         mnb.ArgumentError,
         "saxpy: argument 'out' [[buffer(2)]] is device float*; no memory for an output of shape (4611686018427387904,): array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size.",

@@ -228,6 +228,22 @@ def test_changed_compiler_or_headers_trigger_a_rebuild(
     assert len(entries(folder, "cpu-lanes")) == len(before) + 1
 
 
+def test_a_compiler_named_without_its_folder_is_identified_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    file = tmp_path / ("some-clang.exe" if os.name == "nt" else "some-clang")
+    monkeypatch.setenv("METALNB_CLANG", "some-clang")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    versions = set()
+    for content in ("a", "another"):
+        file.write_text(content)
+        file.chmod(0o755)
+        driver.clang_command.cache_clear()
+        versions.add(driver.compiler_version.__wrapped__())
+    driver.clang_command.cache_clear()
+    assert len(versions) == 2
+
+
 def test_header_state_depends_on_their_files(tmp_path: Path) -> None:
     file = tmp_path / "h"
     file.write_text("a")

@@ -386,3 +386,14 @@ def test_rows_that_a_threadgroup_takes_together(shape: tuple[int, ...], rng: np.
     assert np.array_equal(room.numpy()[..., 1:-4], -x)
     assert not room.numpy()[..., -4:].any()
     assert not room.numpy()[..., 0].any()
+
+
+@pytest.mark.parametrize(("base", "power"), [
+    (np.array([2, 4], np.float32), -1),
+    (np.float32(2), np.array([-1, -2], np.int32)),
+    (2.0, np.array([-1], np.int8)),
+])  # fmt: skip
+def test_a_float_has_negative_powers_whatever_holds_it(base: Any, power: Any) -> None:
+    """A NumPy array, a NumPy scalar or a Python float beside an array of metalnb."""
+    on_device = [mnb.asarray(v) if isinstance(v, np.ndarray) and v.dtype.kind == "i" else v for v in (base, power)]
+    assert np.array_equal(np.asarray(mnb.pow(*on_device)), np.power(base, power, dtype=np.float32))

@@ -264,7 +264,7 @@ def test_votes() -> None:
 @pytest.mark.parametrize("branch", BRANCHES)
 @pytest.mark.parametrize("kind", ["float", "half"])
 @pytest.mark.parametrize("is_all_nan", [True, False])
-def test_least_and_greatest_of_nans(kind: str, branch: str, is_all_nan: bool) -> None:  # noqa: FBT001
+def test_least_and_greatest_of_nans(kind: str, branch: str, is_all_nan: bool) -> None:
     """A NaN is the result only if every active lane has one; inactive lanes have no part in it."""
     condition, active = BRANCHES[branch]
     program = mnb.compile(f"""

@@ -9,6 +9,7 @@ import functools
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -91,8 +92,8 @@ def clang_command() -> tuple[str, ...]:
 def compiler_version() -> str:
     """Return the compiler's version for the cache key, without starting it."""
     command = clang_command()
-    path = Path(command[0])
-    return cache.fingerprint([path]) if path.is_file() else " ".join(command)
+    path = shutil.which(command[0])
+    return cache.fingerprint([Path(path)]) if path else " ".join(command)
 
 
 @functools.cache

@@ -34,7 +34,8 @@ def _parts(x: Any, y: Any, *rest: Any) -> Any:
 def _refuse_negative_power(name: str, operands: tuple[Any, ...]) -> None:
     """Refuse what NumPy refuses: an integer to a negative power is not an integer."""
     base, power = operands
-    if isinstance(power, bool) or isinstance(base, float) or (isinstance(base, Array) and is_float(base.dtype)):
+    dtype = getattr(base, "dtype", None)
+    if isinstance(power, bool) or isinstance(base, float) or (isinstance(dtype, np.dtype) and is_float(dtype)):
         return
     if isinstance(power, int):
         least = power

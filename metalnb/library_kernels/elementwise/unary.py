@@ -1,4 +1,4 @@
-"""The rows of the functions of one array. A new one takes one line; nothing else in the project needs editing."""
+"""The rows of the functions of one array. A new one takes one line; then run `make docs`."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 

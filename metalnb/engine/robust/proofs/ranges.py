@@ -67,7 +67,7 @@ class Ranges(GuardedSums):
         return self.within_budget(lambda: self._range_at(value, label))
 
     def range_at(self, value: Scalar, label: str) -> Interval:
-        """Return the range of a value, as a separate query."""
+        """Return the range of a value, within the current query's budget."""
         return self._range_at(value, label)
 
     def within_budget(self, query: Callable[[], _Answer]) -> _Answer | None:

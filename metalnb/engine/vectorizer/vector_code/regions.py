@@ -5,7 +5,7 @@ uses. Its mask is that of a dominator whose lanes all reach it, if there is one;
 branch, that of its predecessor; otherwise a variable into which its edges are or-ed, and the region is skipped if
 that is empty. A loop continues while any lane does. Blocks after a loop that are dominated by one of its blocks are
 written after the loop. Phis, the masks of leaving lanes, and values that leave a loop are variables in memory, which
-clang turns back into registers; everything else is plain SSA (linearization: R. Karrenberg, S. Hack, "Whole-Function
+LLVM promotes to registers; everything else is plain SSA (linearization: R. Karrenberg, S. Hack, "Whole-Function
 Vectorization", CGO 2011).
 
 Invariant: a block with uniform loads, calls, loops or branches never runs with an empty mask.

@@ -73,7 +73,7 @@ class Emitter:
         self._lines.append(f"{name[1:]}:")
 
     def slot(self, kind: object) -> str:
-        """Return a variable in memory, which clang turns back into registers."""
+        """Return a variable in memory, which LLVM promotes to registers (SROA)."""
         name = self.fresh_name("s")
         self._slots.append(f"  {name} = alloca {kind}")
         return name
@@ -126,7 +126,7 @@ class Emitter:
         bits = int(kind[1:])
         return "<" + ", ".join(f"{kind} {i * stride % (1 << bits)}" for i in range(self.width)) + ">"
 
-    # ---- Masks. `select` combines them, never `and`, since an inactive lane's value may be poison.
+    # ---- Masks. A mask is never poison, but a condition may be in inactive lanes: `select` narrows it, never `and`.
 
     def mask_and(self, mask: str, condition: str) -> str:
         """Return a mask of the given lanes for which a condition holds."""
