@@ -70,6 +70,7 @@ def session() -> Iterator[Session]:
     one.manager.shutdown_kernel(now=True)
 
 
+@pytest.mark.long(every=4)  # As in test_stop: the same check stops each form of loop
 @pytest.mark.parametrize("loop", LOOPS)
 def test_stop_ends_a_cell_and_the_next_is_right(session: Session, loop: str) -> None:
     request = session.send(f"start({loop!r})")

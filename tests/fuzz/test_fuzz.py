@@ -30,6 +30,7 @@ SEEDS = (
 
 
 @on_x86
+@pytest.mark.long(every=3)  # The processor's own instruction set is first; the campaigns run kernels on each
 @pytest.mark.parametrize("place", range(len(MARCHES)), ids=MARCHES)
 def test_a_random_kernel_of_each_kind_computes_as_on_the_host(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each instruction set gets a different kernel."""

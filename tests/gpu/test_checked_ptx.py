@@ -79,6 +79,7 @@ def test_each_planted_fault_has_its_check(fault: str, tmp_path: Path) -> None:
     assert not assembled(text, tmp_path)
 
 
+@pytest.mark.long(every=2)  # test_robust runs these kernels on each engine
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_is_proven(body: str) -> None:
     kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")

@@ -117,6 +117,7 @@ def test_attention_is_right_in_the_cores_layout() -> None:
     np.testing.assert_allclose(out, expected, rtol=0, atol=2.0**-11 * np.abs(v).max())
 
 
+@pytest.mark.long(every=3)  # Both numbers of bits remain
 @pytest.mark.parametrize(("kind", "bits", "symmetric", "m", "tall"), [
     ("half", 4, "false", 3, 2), ("half", 8, "true", 1, 1), ("bfloat", 4, "true", 2, 1), ("bfloat", 8, "false", 5, 2),
     ("half", 8, "true", 8, 1), ("half", 4, "false", 2, 2),

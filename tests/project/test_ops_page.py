@@ -67,6 +67,7 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long  # It runs an edited copy of the tree in processes of its own
 def test_an_op_is_added_with_one_line(copy: Path) -> None:
     tested = run(copy, *TESTED, "logcosh")
     assert "17 passed" in tested

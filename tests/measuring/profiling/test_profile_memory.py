@@ -147,6 +147,8 @@ def test_a_vector_that_is_picked_from_in_a_loop_is_read_once(loop: str, size: in
     assert read.stride == (64 if "4 * i" in loop else 16)
 
 
+# 5 divides no count: each type, each loop and each use remain.
+@pytest.mark.long(every=5)
 @pytest.mark.parametrize("kind", ["char4", "short4", "ushort2", "half4", "float4", "char3"])
 @pytest.mark.parametrize("loop", ["uint j = i;", "for (uint j = i; j < 512; j += 128)"])
 @pytest.mark.parametrize("used", ["x", "y", "all"])

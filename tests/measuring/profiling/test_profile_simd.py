@@ -38,6 +38,7 @@ ONES = [
 FROM = ["broadcast", "shuffle", "shuffle_xor", "shuffle_down", "shuffle_up", "shuffle_rotate_down", "shuffle_rotate_up"]
 
 
+@pytest.mark.long(every=2)  # The quad-group's functions are counted by the same rule
 @pytest.mark.parametrize("group", ["simd", "quad"])
 @pytest.mark.parametrize(
     "call", [f"{{}}_{n}(x[i])" for n in ONES] + [f"{{}}_{n}(x[i], 2)" for n in FROM]
