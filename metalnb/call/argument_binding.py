@@ -103,7 +103,7 @@ class Slot:
             memory: Array = value
             return memory
         if self.param.writable:
-            self._refuse("the kernel writes to it; got a read-only array", "Pass an array that can be written")
+            self._refuse("the kernel writes to it; got a read-only array", "Pass a writable array")
         return _writable_view(value)
 
     def _value(self, value: Any) -> Memory:

@@ -30,7 +30,6 @@ from .threadgroup_memory import check_memory, memory_sizes, refuse_memory
 
 __all__ = ["Dispatch", "Kernel"]
 
-
 _VALIDATION = "metalnb.validation.run"
 
 
@@ -271,18 +270,38 @@ class Kernel:
 
     def prepare(self, /, *args: Any, **call: Any) -> Dispatch:
         """Compile the kernel if necessary, then check and bind a call; parameters as for the call. Nothing runs yet."""
-        dispatch = self.rehearse(*args, **call)
+        dispatch = self._bind(*args, **call)
         if 0 not in dispatch.grid:
             buffers = dispatch.arguments if self._simple else [dispatch.arguments[i] for i in self._places]
             self._check_buffers(buffers, dispatch.grid[0], reads_every=True)
         return dispatch
 
-    def rehearse(
+    def rehearse(self, /, *args: Any, **call: Any) -> Dispatch:
+        """Bind a call for a run that watches every access: as `prepare`, but arrays may be too short for the grid."""
+        return self._bind(*args, **call)
+
+    def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
+        """Run a validated call and compare its outputs with ``expected``; short for `validate` with these arguments.
+
+        Examples
+        --------
+        >>> import metalnb as mnb, numpy as np
+        >>> half = mnb.compile('''
+        ... kernel void half_of(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
+        ...     y[i] = x[i] / 2;
+        ... }''').half_of
+        >>> half.check(np.arange(100, dtype=np.float32), expected=lambda x: x / 2).ok
+        True
+        """
+        run = importlib.import_module(_VALIDATION)  # by name: it is above this module
+        return run.validate(self, *args, expected=expected, **options)
+
+    def _bind(
         self, /, *args: Any, grid: Any = None, groups: Any = None, threadgroup: Any = None,
         shapes: Mapping[str, Any] | None = None, threadgroup_memory: Mapping[str, int] | None = None,
         timeout: float | None = None, **keywords: Any,
     ) -> Dispatch:  # fmt: skip
-        """Bind a call for a run that watches every access: as `prepare`, but arrays may be too short for the grid."""
+        """Compile the kernel if necessary and bind a call to it, without comparing arrays with the grid's size."""
         refuse_options(self.signature, shapes, threadgroup_memory)
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
@@ -301,30 +320,12 @@ class Kernel:
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(self.signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         output_arrays = residents(outputs) if engine_arrays else ()
-        waits = (
-            len(output_arrays) != len(outputs) or not engine_arrays
-            or any(type(a) is np.ndarray for a in (*args, *keywords.values()))
-        )  # fmt: skip
+        takes_numpy = any(type(a) is np.ndarray for a in (*args, *keywords.values()))
+        waits = takes_numpy or not engine_arrays or len(output_arrays) != len(outputs)
         return Dispatch(
             kernel=self, binary=binary, arguments=arguments, grid=sizes, threadgroup=group, outputs=outputs,
             residents=(*engine_arrays, *output_arrays), waits=waits, timeout=timeout, output_names=output_names,
         )  # fmt: skip
-
-    def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
-        """Run a validated call and compare its outputs with ``expected``; short for `validate` with these arguments.
-
-        Examples
-        --------
-        >>> import metalnb as mnb, numpy as np
-        >>> half = mnb.compile('''
-        ... kernel void half_of(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
-        ...     y[i] = x[i] / 2;
-        ... }''').half_of
-        >>> half.check(np.arange(100, dtype=np.float32), expected=lambda x: x / 2).ok
-        True
-        """
-        run = importlib.import_module(_VALIDATION)  # by name: it is above this module
-        return run.validate(self, *args, expected=expected, **options)
 
     def _place_threads(
         self, buffers: list[Memory | None], grid: Any, groups: Any, threadgroup: Any, shapes: Mapping[str, Any],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,8 +65,10 @@ def _make(slot: Slot, shape: Shape, neighbor: Resident | None) -> tuple[Any, Mem
             return array, array
         resident = neighbor.__metal_zeros__(full_shape, slot.dtype)
     except (ValueError, MemoryError) as error:
-        message = f"{slot.label}; no memory for an output of shape {shape}: {str(error).rstrip('.')}."
-        raise ArgumentError(message) from None
+        nbytes = math.prod(full_shape) * slot.dtype.itemsize
+        reason = f": {error}".rstrip(": .") if type(error) is MemoryError else ""  # an engine's: NumPy's is a subclass
+        message = f"no memory for an output of shape {shape} ({nbytes:,} bytes){reason}. Pass a smaller shape."
+        raise ArgumentError(f"{slot.label}; {message}") from None
     return resident, resident.__metal_memory__()
 
 

@@ -85,7 +85,8 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     if isinstance(value, np.generic) and value.dtype.isbuiltin == 2 and value.dtype.kind in "Vf":
         value = float(value)  # ml_dtypes' real numbers, including bfloat16: each is exactly a float
     if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
-        message = f"{label}; got {describe(value)}. Pass {'True or False' if kind == 'bool' else 'one number'}."
+        needed = "a real number" if isinstance(value, (complex, np.complexfloating)) else "one number"
+        message = f"{label}; got {describe(value)}. Pass {'True or False' if kind == 'bool' else needed}."
         raise ArgumentError(message)
     if kind == "bool":
         if value not in (0, 1):

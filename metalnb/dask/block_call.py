@@ -77,7 +77,7 @@ def named_arguments(kernel: Kernel, args: tuple[Any, ...], keywords: Mapping[str
     arguments = dict(zip(names, args, strict=False))
     for name, value in keywords.items():
         if name not in names:
-            raise ArgumentError(f"{kernel.__name__}: no parameter {name!r}; there are: {', '.join(names)}")
+            raise ArgumentError(f"{kernel.__name__}: no parameter {name!r}; there are: {', '.join(names)}.")
         if name in arguments:
             raise ArgumentError(f"{kernel.__name__}: {name!r} is passed twice, by position and by name")
         arguments[name] = value

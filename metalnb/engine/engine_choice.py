@@ -54,10 +54,10 @@ def _canonical_name(name: str) -> str:
         name = f"{RENAMED[before]}{colon}{device}"
     engine, colon, device = _split(name)
     if engine not in REGISTRY:
-        message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}"
+        message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}."
         raise EngineUnavailable(message)
     if colon and not (device.isascii() and device.isdecimal()):
-        message = f"unknown device of engine {name!r}: a device is named by its index, as in '{engine}:0'"
+        message = f"unknown device of engine {name!r}: a device is named by its index, as in '{engine}:0'."
         raise EngineUnavailable(message)
     return f"{engine}:{int(device)}" if int(device or 0) else engine
 

@@ -89,7 +89,7 @@ class Program(Mapping[str, Kernel]):
             raise AttributeError(self._no_kernel(name)) from None
 
     def _no_kernel(self, name: str) -> str:
-        return f"no kernel {name!r} in this program; it has: {', '.join(self.kernels)}"
+        return f"no kernel {name!r} in this program; it has: {', '.join(self.kernels)}."
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kernels)
@@ -163,7 +163,7 @@ class Program(Mapping[str, Kernel]):
         record = self.reflection.struct(struct)
         if record is None:
             names = ", ".join(s.name for s in self.reflection.structs) or "none"
-            message = f"no struct {struct!r} among the kernels' parameters; there are: {names}"
+            message = f"no struct {struct!r} among the kernels' parameters; there are: {names}."
             raise KeyError(message)
         return struct_dtype(record, self.reflection)
 
@@ -253,7 +253,7 @@ def recipe_of(
 ) -> Recipe:  # fmt: skip
     """Check the arguments of `compile`; return its recipe."""
     if math not in {"fast", "precise", "scalar"}:  # the last is only for the library: see `Unit.math`
-        message = f"compile: math is 'fast' or 'precise'; got {math!r}"
+        message = f"compile: math is 'fast' or 'precise'; got {math!r}."
         raise ArgumentError(message)
     if msl is not None:
         try:

@@ -183,7 +183,7 @@ def _constants(
     for name in values_given:
         if name not in declared_constants:
             names = ", ".join(declared_constants) or "none"
-            message = f"constants: the cell has no function constant {name!r}; it has: {names}"
+            message = f"constants: the cell has no function constant {name!r}; it has: {names}."
             raise ArgumentError(message)
     missing = [c for c in reflection.constants if c.name not in values_given and not c.optional]
     if missing:  # one that is declared and never used needs no value (MSL 5.8)
@@ -194,6 +194,6 @@ def _constants(
         python = ", ".join(f"'{c.name}': …" for c in missing)
         line = " ".join(f"--constant {c.name}=…" for c in missing)
         cure = f"write %%metal {line}, or pass constants={{{python}}}"
-        raise ArgumentError(f"constants: the cell needs a value for {declarations}; {cure}")
+        raise ArgumentError(f"constants: the cell needs a value for {declarations}; {cure}.")
     values = {c: check_constant(c, values_given[c.name]) for c in reflection.constants if c.name in values_given}
     return values, tuple(c for c in reflection.constants if c.name not in values_given)

@@ -138,7 +138,7 @@ def check_text(source: Any, name: str) -> str:
         If the source is not valid Unicode, with line and column.
     """
     if not isinstance(source, str):
-        message = f"compile: source is a str of MSL; got {type(source).__name__}"
+        message = f"compile: source is a str of MSL; got {type(source).__name__}."
         raise ArgumentError(message)
     try:
         source.encode("utf-8")

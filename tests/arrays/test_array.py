@@ -6,6 +6,7 @@ import copy
 import gc
 import operator
 import pickle
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -440,6 +441,23 @@ def test_in_place_operators_keep_the_memory() -> None:
         whole += 0.5
     with pytest.raises((ValueError, TypeError), match=r"\(2, 3\)"):
         short += mnb.ones((2, 3))
+
+
+@pytest.mark.parametrize(("error", "reason"), [
+    (MemoryError("a buffer has at most 8 bytes"), ": a buffer has at most 8 bytes"), (MemoryError(), ""),
+    (ValueError("`arr.size` is too big"), ""),
+])  # fmt: skip
+def test_an_output_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str) -> None:
+    """An engine's limit is reported, NumPy's is not: it names its own variables."""
+    scaled, x = mnb.compile(SAXPY).scaled, mnb.ones(3)
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(type(x), "__metal_zeros__", fail)
+    expected = f"no memory for an output of shape (3,) (12 bytes){reason}. Pass a smaller shape."
+    with pytest.raises(mnb.ArgumentError, match=f"; {re.escape(expected)}$"):
+        scaled(x, a=2)
 
 
 def test_an_output_left_out_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,7 +266,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "read-only output": (
         mnb.ArgumentError,
-        "saxpy: argument 'out' [[buffer(2)]] is device float*; the kernel writes to it; got a read-only array. Pass an array that can be written.",
+        "saxpy: argument 'out' [[buffer(2)]] is device float*; the kernel writes to it; got a read-only array. Pass a writable array.",
     ),
     "short input": (
         mnb.ArgumentError,
@@ -345,7 +345,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     "shapes with a fraction": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got 2.9."),
     "shapes beyond memory": (
         mnb.ArgumentError,
-        "saxpy: argument 'out' [[buffer(2)]] is device float*; no memory for an output of shape (4611686018427387904,): array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size.",
+        "saxpy: argument 'out' [[buffer(2)]] is device float*; no memory for an output of shape (4611686018427387904,) (18,446,744,073,709,551,616 bytes). Pass a smaller shape.",
     ),
     "int for bool": (
         mnb.ArgumentError,
@@ -397,7 +397,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "complex": (
         mnb.ArgumentError,
-        "scalars: argument 'real' [[buffer(6)]] is constant float&; got complex 1j. Pass one number.",
+        "scalars: argument 'real' [[buffer(6)]] is constant float&; got complex 1j. Pass a real number.",
     ),
     "text for a scalar": (
         mnb.ArgumentError,
@@ -515,7 +515,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "threadgroup memory declared": (
         mnb.CompileError,
-        "cell:2:23: error: with 'tile' kernel 'big' declares 32,772 bytes of threadgroup memory; Metal allows 32,768\n  2 |     threadgroup float tile[8193]; out[0] = tile[0];\n    |                       ^\n    = hint: make its threadgroup variables smaller",
+        "cell:2:23: error: kernel 'big' declares 32,772 bytes of threadgroup memory, including 'tile'; Metal allows 32,768\n  2 |     threadgroup float tile[8193]; out[0] = tile[0];\n    |                       ^\n    = hint: make its threadgroup variables smaller",
     ),
     "threadgroup memory in all": (
         mnb.LaunchError,
@@ -548,11 +548,11 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "function constant missing": (
         mnb.ArgumentError,
-        "constants: the cell needs a value for bool wide [[function_constant(1)]]; write %%metal --constant wide=…, or pass constants={'wide': …}",
+        "constants: the cell needs a value for bool wide [[function_constant(1)]]; write %%metal --constant wide=…, or pass constants={'wide': …}.",
     ),
     "function constant unknown": (
         mnb.ArgumentError,
-        "constants: the cell has no function constant 'deep'; it has: count, wide",
+        "constants: the cell has no function constant 'deep'; it has: count, wide.",
     ),
     "function constant that does not fit": (
         mnb.ArgumentError,
@@ -562,12 +562,12 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "constants: 'wide' [[function_constant(1)]] is bool; got str 'yes'. Pass True or False.",
     ),
-    "unknown engine": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cuda, cpu"),
+    "unknown engine": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cuda, cpu."),
     "unknown engine in use": (
-        mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cuda, cpu",
+        mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cuda, cpu.",
     ),
-    "unknown math": (mnb.ArgumentError, "compile: math is 'fast' or 'precise'; got 'exact'"),
-    "bytes for a source": (mnb.ArgumentError, "compile: source is a str of MSL; got bytes"),
+    "unknown math": (mnb.ArgumentError, "compile: math is 'fast' or 'precise'; got 'exact'."),
+    "bytes for a source": (mnb.ArgumentError, "compile: source is a str of MSL; got bytes."),
     "lone surrogate": (
         mnb.CompileError,
         "cell:2:6: error: the text is not valid Unicode: a lone surrogate\n  2 | // b ?\n    |      ^\n    = hint: save it as UTF-8",

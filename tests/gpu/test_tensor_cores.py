@@ -109,8 +109,11 @@ def test_attention_is_right_in_the_cores_layout() -> None:
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal(shape).astype(np.float16) for shape in ((37, 16), (40, 16), (40, 24)))
     out = np.zeros((37, 24), np.float16)
-    settings = {"queries": 37, "keys": 40, "own": 16, "wide": 24, "share": 1, "causal": 1, "blocks": 1, "scale": 0.25}
-    zeros = dict.fromkeys(("q", "k", "v", "mask", "mask_pitch", "stretch"), 0)
+    settings = {
+        "queries": 37, "keys": 40, "head_size": 16, "value_size": 24, "query_heads_per_key_head": 1, "causal": 1,
+        "query_blocks": 1, "scale": 0.25,
+    }  # fmt: skip
+    zeros = dict.fromkeys(("q", "k", "v", "mask", "mask_pitch", "key_parts", "part_length"), 0)
     kernel(q, k, v, np.zeros(1, np.float32), out, {**settings, **zeros}, grid=128, threadgroup=128)
     wide = (x.astype(np.float64) for x in (q, k, v))
     expected = mnb.scaled_dot_product_attention.row.reference(*wide, is_causal=True)

@@ -16,10 +16,10 @@ import pytest
 
 import metalnb as mnb
 from metalnb import cache, metalcompute
+from metalnb.compile_limits import time_limit
 from metalnb.engine.clang import driver
 from metalnb.engine.unit import Unit
 from metalnb.msl.libclang import precompiled
-from metalnb.msl.libclang.deep_stack import time_limit
 from metalnb.msl.rewrite.scan import scan
 from metalnb.msl.signature import Signature
 

@@ -22,7 +22,10 @@ from metalnb.rendering import RENDERERS, Rendered
 # package at the lowest place above everything it imports. Modules of one layer do not import each other.
 LAYERS = (
     ("cache_limit",),
-    ("tracebacks", "dtypes", "cache", "free_memory", "package_versions", "library_includes", "plurals", "rendering"),
+    (
+        "tracebacks", "dtypes", "cache", "compile_limits", "free_memory", "package_versions", "library_includes",
+        "plurals", "rendering",
+    ),
     ("errors", "metal_lexer"),
     ("msl.signature",),
     ("msl.text",),

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metalnb import cache
+from metalnb.compile_limits import time_limit
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.language.versions import DEFAULT, Version
-from metalnb.msl.libclang.deep_stack import time_limit
 from metalnb.msl.libclang.flags import TARGET
 from metalnb.msl.libclang.hints import hint_for, reword
 from metalnb.msl.text.includes import INCLUDE

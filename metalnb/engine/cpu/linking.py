@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from metalnb import cache
+from metalnb.compile_limits import time_limit
 from metalnb.errors import EngineUnavailable
-from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..clang import driver
 

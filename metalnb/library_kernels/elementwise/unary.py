@@ -21,10 +21,9 @@ def _rounding(expression: str) -> dict[str, str]:
     return {"f": expression, "biu": "x"}
 
 
-def _float_test(f: str) -> dict[str, str]:
-    """Return the expressions of a test with the same answer for every integer and bool."""
-    question, otherwise = f.split(" | ")
-    return {"f": question, "biu": otherwise}
+def _float_test(expression: str, *, otherwise: str) -> dict[str, str]:
+    """Return the expressions of a test of floats, whose answer for every integer and bool is `otherwise`."""
+    return {"f": expression, "biu": otherwise}
 
 
 def _erfinv(x: float) -> float:
@@ -83,9 +82,9 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise(Formula("trunc", _rounding("trunc(x)"), "x rounded towards 0."), OpInfo(np.trunc, ulp=0, domain=(-1000, 1000))),
     Elementwise(Formula("round", _rounding("rint(x)"), "The nearest whole number; ties go to the even one."), OpInfo(np.rint, ulp=0, domain=(-1000, 1000), aliases=("rint",))),
     # tests
-    Elementwise(Formula("isnan", _float_test("isnan(x) | false"), "Whether x is NaN.", result="bool"), OpInfo(np.isnan)),
-    Elementwise(Formula("isinf", _float_test("isinf(x) | false"), "Whether x is an infinity.", result="bool"), OpInfo(np.isinf)),
-    Elementwise(Formula("isfinite", _float_test("isfinite(x) | true"), "Whether x is neither NaN nor an infinity.", result="bool"), OpInfo(np.isfinite)),
+    Elementwise(Formula("isnan", _float_test("isnan(x)", otherwise="false"), "Whether x is NaN.", result="bool"), OpInfo(np.isnan)),
+    Elementwise(Formula("isinf", _float_test("isinf(x)", otherwise="false"), "Whether x is an infinity.", result="bool"), OpInfo(np.isinf)),
+    Elementwise(Formula("isfinite", _float_test("isfinite(x)", otherwise="true"), "Whether x is neither NaN nor an infinity.", result="bool"), OpInfo(np.isfinite)),
     Elementwise(Formula("signbit", {"f": "signbit(x)", "i": "x < T(0)", "bu": "false"}, "Whether the sign bit is set, as in -0.0.", result="bool"), OpInfo(np.signbit)),
     Elementwise(Formula("logical_not", "x == T(0)", "Whether x is 0, or False.", kinds="biuf", result="bool"), OpInfo(np.logical_not)),
     Elementwise(Formula("bitwise_invert", {"b": "!x", "iu": "T(~x)"}, "All bits inverted."), OpInfo(np.invert, aliases=("bitwise_not", "invert"))),

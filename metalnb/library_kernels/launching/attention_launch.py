@@ -24,7 +24,7 @@ _WORD = 16  # rows are read in units of this many bytes if their size is a multi
 
 
 def attend(
-    q: Array, k: Array, v: Array, mask: Array | None, *, share: int, causal: bool, scale: float
+    q: Array, k: Array, v: Array, mask: Array | None, *, query_heads_per_key_head: int, causal: bool, scale: float
 ) -> Array | None:
     """Return attention's result, or None if no kernel takes rows of this width.
 
@@ -36,7 +36,7 @@ def attend(
         Contiguous, of one dtype and not empty; each head of k and v is shared by several of q.
     mask : Array (L, S) or (…, L, S), optional
         Contiguous, of float32.
-    share : int
+    query_heads_per_key_head : int
     causal : bool
     scale : float
         See `scaled_dot_product_attention`.
@@ -49,9 +49,9 @@ def attend(
     )
     pitch = q.shape[-2] * k.shape[-2] if mask is not None and mask.ndim > 2 else 0
     shape = AttentionShape(
-        heads=math.prod(q.shape[:-2]), share=share, queries=q.shape[-2], keys=k.shape[-2], key_width=q.shape[-1],
-        value_width=v.shape[-1], kind=tag(q.dtype), masked=mask is not None, causal=causal, mask_pitch=pitch,
-        starts=starts, scale=scale, rows_aligned=are_aligned,
+        heads=math.prod(q.shape[:-2]), query_heads_per_key_head=query_heads_per_key_head, queries=q.shape[-2],
+        keys=k.shape[-2], head_size=q.shape[-1], value_size=v.shape[-1], kind=tag(q.dtype), masked=mask is not None,
+        causal=causal, mask_pitch=pitch, starts=starts, scale=scale, rows_aligned=are_aligned,
     )  # fmt: skip
     steps = _launches(shape, q.engine.name, device_of(q.engine.caps))
     if not steps:

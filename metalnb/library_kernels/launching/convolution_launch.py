@@ -13,10 +13,11 @@ from ...arrays.array import Array, empty
 from ...engine import named
 from ...program import Program
 from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution, plan_depthwise
-from ..planning.device import LANES, Device, device_of, grid_of_threads
+from ..planning.device import LANES, Device, device_of
 from ..planning.packed_record import record
 from ..planning.product_matrices import Strided
 from ..planning.product_plan import plan_windows
+from ..planning.row_grids import grid_of_threads
 from .copying import contiguous_copy, convert, make_contiguous
 from .launcher import Launch, is_aligned
 from .product_launch import CompiledProduct, compile_plan, start_product

@@ -15,8 +15,9 @@ from ...arrays.promotion import is_float
 from ...engine import named
 from ...program import Program
 from ..planning.axes import axis_of
-from ..planning.device import LANES, device_of, grid_of_groups, grid_of_rows, threads_for_row
+from ..planning.device import LANES, device_of
 from ..planning.packed_record import record
+from ..planning.row_grids import grid_of_groups, grid_of_rows, threads_for_row
 from ..planning.row_splits import split, split_rows
 from .copying import as_array, contiguous_copy, convert
 from .launcher import Launch, no_value

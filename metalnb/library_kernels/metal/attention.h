@@ -9,11 +9,13 @@ struct Attention {
     ulong mask_pitch;     // from one head's mask to the next; 0 if they share one
     uint queries;         // rows of q for each head
     uint keys;            // rows of k and v
-    uint own, wide;       // the length of a query and of a key; the length of a value
-    uint share;           // heads of q that share a head of k and v
+    uint head_size;       // numbers in a query, and in a key
+    uint value_size;      // numbers in a value
+    uint query_heads_per_key_head;
     uint causal;          // whether a query attends to no key after its own position
-    uint blocks;          // of queries in a head; in decoding, parts of the keys
-    uint stretch;         // keys of a part
+    uint query_blocks;    // blocks of queries in a head; 0 in attention_parts.metal
+    uint key_parts;       // parts of the keys, in attention_parts.metal; otherwise 0
+    uint part_length;     // keys in a part; otherwise 0
     float scale;          // of the scores
 };
 

@@ -15,11 +15,11 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
                    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
     threadgroup float queries[E * LANES];  // each lane accesses only its own column of both
     threadgroup float sums[V * LANES];
-    const uint head = group / a.blocks, first = group % a.blocks * LANES, row = first + lane;
+    const uint head = group / a.query_blocks, first = group % a.query_blocks * LANES, row = first + lane;
     const uint known = min(row, a.queries - 1);  // lanes beyond the last query repeat its work
     q += a.q + (head * ulong(a.queries) + known) * E;
-    k += a.k + head / a.share * ulong(a.keys) * E;
-    v += a.v + head / a.share * ulong(a.keys) * V;
+    k += a.k + head / a.query_heads_per_key_head * ulong(a.keys) * E;
+    v += a.v + head / a.query_heads_per_key_head * ulong(a.keys) * V;
     if (MASKED) mask += a.mask + head * a.mask_pitch + known * ulong(a.keys);
     for (uint e = 0; e < E; ++e) queries[e * LANES + lane] = storage<T>::load(q[e]) * a.scale;
     for (uint e = 0; e < V; ++e) sums[e * LANES + lane] = 0;

@@ -54,14 +54,14 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     constexpr uint SIZE = Keys::SIZE > Values::SIZE ? Keys::SIZE : Values::SIZE;
     threadgroup uint4 room[RING * SIZE * sizeof(T) / 16];
     threadgroup T* const ring = reinterpret_cast<threadgroup T*>(room);
-    const uint lane = t % 32, head = group / a.blocks;
+    const uint lane = t % 32, head = group / a.query_blocks;
     // The last queries, which attend to most keys, go first.
-    const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);
+    const uint start = (a.query_blocks - 1 - group % a.query_blocks) * (8 * HIGH * SIMDS);
     const uint first = start + t / 32 * 8 * HIGH, row = first + metalnb_matrix_row(lane);
     const uint column = metalnb_matrix_column(lane);
-    q += a.q + head * ulong(a.queries) * a.own;
-    k += a.k + head / a.share * ulong(a.keys) * a.own;
-    v += a.v + head / a.share * ulong(a.keys) * a.wide;
+    q += a.q + head * ulong(a.queries) * a.head_size;
+    k += a.k + head / a.query_heads_per_key_head * ulong(a.keys) * a.head_size;
+    v += a.v + head / a.query_heads_per_key_head * ulong(a.keys) * a.value_size;
     if (MASKED) mask += a.mask + head * a.mask_pitch;
     // Without a mask, scores are scaled where they become exponents. That factor is positive, so that the largest score
     // stays the largest; q takes its sign.
@@ -69,15 +69,15 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     const float sign = !MASKED && scale < 0 ? -1.0f : 1.0f;
 
     const uint end = a.causal ? min(a.keys, start + 8 * HIGH * SIMDS) : a.keys;
-    Keys::bring(ring, k, a.own, 0, end, t);
-    Values::bring(ring + SIZE, v, a.wide, 0, end, t);
+    Keys::bring(ring, k, a.head_size, 0, end, t);
+    Values::bring(ring + SIZE, v, a.value_size, 0, end, t);
     uint now = 0, free = RING - 1;  // places in the ring
     auto advance = [&](bool of_keys, uint from) {  // start loading the tile after the next; return the current one
         metalnb_wait_for_copies<RING - 2>();
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the current tile has arrived, and all have read the last
         if (from >= end) metalnb_close_copies();
-        else if (of_keys) Keys::bring(ring + free * SIZE, k, a.own, from, end, t);
-        else Values::bring(ring + free * SIZE, v, a.wide, from, end, t);
+        else if (of_keys) Keys::bring(ring + free * SIZE, k, a.head_size, from, end, t);
+        else Values::bring(ring + free * SIZE, v, a.value_size, from, end, t);
         threadgroup T* const current = ring + now * SIZE;
         now = now + 1 == RING ? 0 : now + 1;
         free = free + 1 == RING ? 0 : free + 1;
@@ -89,11 +89,11 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
         largest[r] = -INFINITY;
         total[r] = 0;
-        device const T* own = q + min(row + 8 * r, a.queries - 1) * ulong(a.own);
+        device const T* own = q + min(row + 8 * r, a.queries - 1) * ulong(a.head_size);
         EACH_MATRIX for (uint c = 0; c < E / 8; ++c) {
             const uint e = 8 * c + column;
-            x[r][c] = metalnb_matrix_of<T>(e < a.own ? sign * float(own[e]) : 0.0f,
-                                           e + 1 < a.own ? sign * float(own[e + 1]) : 0.0f);
+            x[r][c] = metalnb_matrix_of<T>(e < a.head_size ? sign * float(own[e]) : 0.0f,
+                                           e + 1 < a.head_size ? sign * float(own[e + 1]) : 0.0f);
         }
         EACH_MATRIX for (uint c = 0; c < V / 8; ++c) sum[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
     }
@@ -162,16 +162,16 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             }
     }
 
-    out += head * ulong(a.queries) * a.wide;
+    out += head * ulong(a.queries) * a.value_size;
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
         const float share = share_of(sum_of_row(total[r]));
         if (row + 8 * r >= a.queries) continue;
-        device T* own = out + (row + 8 * r) * ulong(a.wide);
+        device T* own = out + (row + 8 * r) * ulong(a.value_size);
         EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
             const float2 mean = metalnb_matrix_elements(sum[r][c]) * share;
             const uint e = 8 * c + column;
-            if (e < a.wide) own[e] = T(mean.x);
-            if (e + 1 < a.wide) own[e + 1] = T(mean.y);
+            if (e < a.value_size) own[e] = T(mean.x);
+            if (e + 1 < a.value_size) own[e + 1] = T(mean.y);
         }
     }
 }

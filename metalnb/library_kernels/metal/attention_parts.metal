@@ -31,13 +31,14 @@ template <typename T, uint SIDE, uint ROWS, bool MASKED, bool WIDE>
 kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
                         device const float* mask, device float* parts, constant Attention& a,
                         uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
-    const uint rows = a.share * a.queries, row_blocks = (rows + ROWS - 1) / ROWS;  // rows: queries that share the keys
-    const uint part = group % a.blocks, head = group / a.blocks / row_blocks;
-    const uint first_row = group / a.blocks % row_blocks * ROWS;
+    const uint rows = a.query_heads_per_key_head * a.queries;  // queries that share the keys
+    const uint row_blocks = (rows + ROWS - 1) / ROWS;
+    const uint part = group % a.key_parts, head = group / a.key_parts / row_blocks;
+    const uint first_row = group / a.key_parts % row_blocks * ROWS;
     const uint slot = lane / SIDE;   // which of the keys that are processed at once
     const uint e = lane % SIDE * 8;  // the lane's first number in a row
-    k += a.k + head * ulong(a.keys) * a.own;
-    v += a.v + head * ulong(a.keys) * a.wide;
+    k += a.k + head * ulong(a.keys) * a.head_size;
+    v += a.v + head * ulong(a.keys) * a.value_size;
     mask += a.mask;
 
     float query[ROWS][8], sum[ROWS][8], largest[ROWS], total[ROWS];
@@ -45,8 +46,8 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     ulong mask_row[ROWS];
     UNROLL for (uint r = 0; r < ROWS; ++r) {
         const uint row = min(first_row + r, rows - 1);
-        const uint query_head = head * a.share + row / a.queries, position = row % a.queries;
-        eight<T, false>(query[r], q + a.q + (query_head * ulong(a.queries) + position) * a.own, e, a.own);
+        const uint query_head = head * a.query_heads_per_key_head + row / a.queries, position = row % a.queries;
+        eight<T, false>(query[r], q + a.q + (query_head * ulong(a.queries) + position) * a.head_size, e, a.head_size);
         UNROLL for (uint i = 0; i < 8; ++i) {
             query[r][i] *= a.scale * LOG2_E;
             sum[r][i] = 0;
@@ -56,13 +57,13 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
         visible[r] = a.causal ? min(a.keys, position + 1) : a.keys;
         mask_row[r] = query_head * a.mask_pitch + position * ulong(a.keys);
     }
-    const uint begin = part * a.stretch, end = min(a.keys, begin + a.stretch);
+    const uint begin = part * a.part_length, end = min(a.keys, begin + a.part_length);
     for (uint first = begin; first < end; first += ABREAST * LANES / SIDE) {
         float score[ROWS][ABREAST], numbers[ABREAST][8];  // numbers: of the keys, then of the values
         uint key[ABREAST];
         UNROLL for (uint u = 0; u < ABREAST; ++u) {
             key[u] = first + u * (LANES / SIDE) + slot;
-            eight<T, WIDE>(numbers[u], k + min(key[u], end - 1) * ulong(a.own), e, a.own);
+            eight<T, WIDE>(numbers[u], k + min(key[u], end - 1) * ulong(a.head_size), e, a.head_size);
         }
         UNROLL for (uint r = 0; r < ROWS; ++r)
             UNROLL for (uint u = 0; u < ABREAST; ++u) {
@@ -71,7 +72,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
                 UNROLL for (uint d = 1; d < SIDE; d *= 2) score[r][u] += simd_shuffle_xor(score[r][u], ushort(d));
             }
         UNROLL for (uint u = 0; u < ABREAST; ++u)
-            eight<T, WIDE>(numbers[u], v + min(key[u], end - 1) * ulong(a.wide), e, a.wide);
+            eight<T, WIDE>(numbers[u], v + min(key[u], end - 1) * ulong(a.value_size), e, a.value_size);
         UNROLL for (uint r = 0; r < ROWS; ++r) {
             float top = largest[r];
             UNROLL for (uint u = 0; u < ABREAST; ++u) {
@@ -100,10 +101,12 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
             largest[r] = top;
         }
         if (first_row + r >= rows || slot != 0) continue;
-        const uint row = first_row + r, query_head = head * a.share + row / a.queries, position = row % a.queries;
-        device float* to = parts + ((query_head * ulong(a.queries) + position) * a.blocks + part) * (a.wide + 2);
+        const uint row = first_row + r, position = row % a.queries;
+        const uint query_head = head * a.query_heads_per_key_head + row / a.queries;
+        const ulong query_row = query_head * ulong(a.queries) + position;
+        device float* to = parts + (query_row * a.key_parts + part) * (a.value_size + 2);
         UNROLL for (uint i = 0; i < 8; ++i)
-            if (e + i < a.wide) to[2 + e + i] = sum[r][i];
+            if (e + i < a.value_size) to[2 + e + i] = sum[r][i];
         if (e == 0) {
             to[0] = largest[r];
             to[1] = total[r];
@@ -115,16 +118,16 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
 template <typename T>
 kernel void attend_together(device const float* parts, device memory_of<T>* out, constant Attention& a,
                             uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
-    const uint pitch = a.wide + 2;
-    parts += row * ulong(a.blocks) * pitch;
+    const uint pitch = a.value_size + 2;
+    parts += row * ulong(a.key_parts) * pitch;
     float largest = -INFINITY, total = 0;
-    for (uint p = lane; p < a.blocks; p += LANES) largest = max(largest, parts[p * pitch]);
+    for (uint p = lane; p < a.key_parts; p += LANES) largest = max(largest, parts[p * pitch]);
     const float base = base_of(simd_max(largest));
-    for (uint p = lane; p < a.blocks; p += LANES) total += parts[p * pitch + 1] * exp2(parts[p * pitch] - base);
+    for (uint p = lane; p < a.key_parts; p += LANES) total += parts[p * pitch + 1] * exp2(parts[p * pitch] - base);
     const float share = share_of(simd_sum(total));
-    for (uint e = lane; e < a.wide; e += LANES) {
+    for (uint e = lane; e < a.value_size; e += LANES) {
         float sum = 0;
-        for (uint p = 0; p < a.blocks; ++p) sum = fma(exp2(parts[p * pitch] - base), parts[p * pitch + 2 + e], sum);
-        out[row * ulong(a.wide) + e] = storage<T>::store(sum * share);
+        for (uint p = 0; p < a.key_parts; ++p) sum = fma(exp2(parts[p * pitch] - base), parts[p * pitch + 2 + e], sum);
+        out[row * ulong(a.value_size) + e] = storage<T>::store(sum * share);
     }
 }

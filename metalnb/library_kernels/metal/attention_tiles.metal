@@ -60,13 +60,13 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
     threadgroup float* const keys = queries + DEPTH * PITCH;
     threadgroup float* const weights = queries;
     threadgroup float* const values = weights + WEIGHTS;
-    const uint head = group / a.blocks;
+    const uint head = group / a.query_blocks;
     // The last queries, which attend to most keys, go first.
-    const uint start = (a.blocks - 1 - group % a.blocks) * SIDE;
+    const uint start = (a.query_blocks - 1 - group % a.query_blocks) * SIDE;
     const uint down = t / 16 * 8, across = t % 16 * 4, row = start + down;
-    q += a.q + head * ulong(a.queries) * a.own;
-    k += a.k + head / a.share * ulong(a.keys) * a.own;
-    v += a.v + head / a.share * ulong(a.keys) * a.wide;
+    q += a.q + head * ulong(a.queries) * a.head_size;
+    k += a.k + head / a.query_heads_per_key_head * ulong(a.keys) * a.head_size;
+    v += a.v + head / a.query_heads_per_key_head * ulong(a.keys) * a.value_size;
     if (MASKED) mask += a.mask + head * a.mask_pitch;
     const float scale = a.scale * LOG2_E;
 
@@ -81,10 +81,10 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
     for (uint key = 0; key < end; key += SIDE) {
         float4 s[8];
         UNROLL for (uint r = 0; r < 8; ++r) s[r] = 0;
-        for (uint e = 0; e < a.own; e += DEPTH) {
+        for (uint e = 0; e < a.head_size; e += DEPTH) {
             threadgroup_barrier(mem_flags::mem_threadgroup);
-            bring<T, WIDE>(queries, q, a.own, start, a.queries, e, t);
-            bring<T, WIDE>(keys, k, a.own, key, a.keys, e, t);
+            bring<T, WIDE>(queries, q, a.head_size, start, a.queries, e, t);
+            bring<T, WIDE>(keys, k, a.head_size, key, a.keys, e, t);
             threadgroup_barrier(mem_flags::mem_threadgroup);
             _Pragma("clang loop unroll_count(8)") for (uint d = 0; d < DEPTH; ++d) {
                 const float4 y = *reinterpret_cast<threadgroup const float4*>(keys + place(d, across));
@@ -118,7 +118,8 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
         for (uint first = 0; first < SIDE && key + first < end; first += STRIP) {
             UNROLL for (uint i = t; i < STRIP * V / 4; i += THREADS) {
                 const uint at = key + first + i / (V / 4), e = i % (V / 4) * 4;
-                const float4 x = four<T, WIDE>(v + min(at, a.keys - 1) * ulong(a.wide), e, a.wide, at < end);
+                device const memory_of<T>* row_of_v = v + min(at, a.keys - 1) * ulong(a.value_size);
+                const float4 x = four<T, WIDE>(row_of_v, e, a.value_size, at < end);
                 *reinterpret_cast<threadgroup float4*>(values + i * 4) = x;
             }
             threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -135,7 +136,7 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
         }
     }
 
-    out += (head * ulong(a.queries) + row) * a.wide;
+    out += (head * ulong(a.queries) + row) * a.value_size;
     UNROLL for (uint r = 0; r < 8; ++r) {
         float all = total[r];
         UNROLL for (uint d = 1; d < 16; d *= 2) all += simd_shuffle_xor(all, ushort(d));
@@ -144,7 +145,7 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
         UNROLL for (uint c = 0; c < FOURS; ++c)
             UNROLL for (uint j = 0; j < 4; ++j) {
                 const uint e = 64 * c + across + j;
-                if (e < a.wide) out[r * ulong(a.wide) + e] = storage<T>::store(sum[r][c][j] * share);
+                if (e < a.value_size) out[r * ulong(a.value_size) + e] = storage<T>::store(sum[r][c][j] * share);
             }
     }
 }

@@ -122,7 +122,7 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     if 0 in (*lead, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]):
         return fill_with(empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine), 0)
-    fused_result = attend(q, k, v, mask, share=share, causal=is_causal, scale=factor)
+    fused_result = attend(q, k, v, mask, query_heads_per_key_head=share, causal=is_causal, scale=factor)
     return _attend_by_ops(q, k, v, mask, share, factor, causal=is_causal) if fused_result is None else fused_result
 
 

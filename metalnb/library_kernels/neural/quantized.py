@@ -17,8 +17,9 @@ from ..launching.launcher import Launch, is_aligned
 from ..launching.programs import compile_templates
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, op
-from ..planning.device import LANES, device_of, grid_of_groups, grid_of_threads
+from ..planning.device import LANES, device_of
 from ..planning.packed_record import record
+from ..planning.row_grids import grid_of_groups, grid_of_threads
 
 __all__ = [
     "PARAMETERS", "VECTOR", "Host", "Parts", "aligned_copy", "bool_text", "checked_parts", "dequantize",

@@ -18,8 +18,9 @@ from ..launching.product_launch import product
 from ..launching.programs import compile_templates
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, LeastTraffic, Op, OpRow
-from ..planning.device import LANES, Device, device_of, grid_of_groups
+from ..planning.device import LANES, Device, device_of
 from ..planning.packed_record import record
+from ..planning.row_grids import grid_of_groups
 from .quantized import (
     PARAMETERS,
     VECTOR,

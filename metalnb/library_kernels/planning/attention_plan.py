@@ -16,7 +16,7 @@ from .packed_record import Record, record
 __all__ = ["AttentionShape", "AttentionStep", "plan_attention"]
 
 _LARGEST_HEAD = 256  # most numbers in a query or a value on a GPU, and in both together on a CPU
-_RECORD = struct.Struct("<5Q8If4x")
+_RECORD = struct.Struct("<5Q9If")
 _MEMORY = 32768  # bytes of threadgroup memory for tiles of keys and values
 _TILES = (64, 48, 32, 16)  # keys per tile
 _RING = 3  # tiles in the ring, as in attention_matrices.metal
@@ -35,9 +35,9 @@ class AttentionShape(NamedTuple):
     ----------
     heads : int
         The query's heads, over all leading axes.
-    share : int
+    query_heads_per_key_head : int
         How many of them share a head of key and value.
-    queries, keys, key_width, value_width : int
+    queries, keys, head_size, value_size : int
         L, S, E and V.
     kind : {"float", "half", "bfloat16"}
     masked, causal : bool
@@ -51,11 +51,11 @@ class AttentionShape(NamedTuple):
     """
 
     heads: int
-    share: int
+    query_heads_per_key_head: int
     queries: int
     keys: int
-    key_width: int
-    value_width: int
+    head_size: int
+    value_size: int
     kind: str
     masked: bool
     causal: bool
@@ -93,80 +93,84 @@ class AttentionStep(NamedTuple):
 def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     """Plan attention; return an empty plan if no kernel takes rows of this width, so that it must use products."""
     matrices = s.kind.removesuffix("16") in device.matrices
-    fits = max(s.key_width, s.value_width) <= _LARGEST_HEAD
+    fits = max(s.head_size, s.value_size) <= _LARGEST_HEAD
     own_kernels = (device.waits or matrices) and fits
     by_parts = fits and (own_kernels or s.kind == "float")
-    if by_parts and s.share * s.queries <= _FEW_QUERIES and s.keys >= _MANY_KEYS:
+    if by_parts and s.query_heads_per_key_head * s.queries <= _FEW_QUERIES and s.keys >= _MANY_KEYS:
         return _parts(s, device)
     if own_kernels and matrices and s.keys >= _ENOUGH_KEYS and (keys := _tile(s)):
         return (_matrices(s, keys),)
     if own_kernels and device.waits:
         return (_tiles(s),)
-    if s.key_width + s.value_width > _LARGEST_HEAD:
+    if s.head_size + s.value_size > _LARGEST_HEAD:
         return ()
     blocks = -(-s.queries // LANES)
-    template = f"attend<{s.kind}, {s.key_width}, {s.value_width}, {_bool_text(s.masked)}>"
+    template = f"attend<{s.kind}, {s.head_size}, {s.value_size}, {_bool_text(s.masked)}>"
     return (AttentionStep(
-        "attention.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, LANES),
+        "attention.metal", template, "qkvmo", _pack(s, query_blocks=blocks), *_grid_of_groups(s.heads * blocks, LANES),
     ),)  # fmt: skip
 
 
-def _padded_widths(s: AttentionShape) -> tuple[int, int]:
+def _padded_sizes(s: AttentionShape) -> tuple[int, int]:
     """Return the lengths of a key and of a value, padded to full pairs of matrices."""
-    return -(-s.key_width // 16) * 16, -(-s.value_width // 16) * 16
+    return -(-s.head_size // 16) * 16, -(-s.value_size // 16) * 16
 
 
 def _tile(s: AttentionShape) -> int:
     """Return how many keys or values a tile has, if a ring of them fits into threadgroup memory, or 0 if too few."""
-    row = (max(_padded_widths(s)) + 8) * (4 if s.kind == "float" else 2)
+    row = (max(_padded_sizes(s)) + 8) * (4 if s.kind == "float" else 2)
     return next((n for n in _TILES if _RING * n * row <= _MEMORY), 0)
 
 
 def _matrices(s: AttentionShape, keys: int) -> AttentionStep:
     kind = s.kind.removesuffix("16")
-    key_width, value_width = _padded_widths(s)
-    tile_rows = 4 if max(key_width, value_width) <= _WIDE_ENOUGH else 2
+    head_size, value_size = _padded_sizes(s)
+    tile_rows = 4 if max(head_size, value_size) <= _WIDE_ENOUGH else 2
     blocks = -(-s.queries // (32 * tile_rows))
     flags = f"{_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}"
-    template = f"attend_matrices<{kind}, {key_width}, {value_width}, {keys}, {tile_rows}, {flags}>"
+    template = f"attend_matrices<{kind}, {head_size}, {value_size}, {keys}, {tile_rows}, {flags}>"
     return AttentionStep(
-        "attention_matrices.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
+        "attention_matrices.metal", template, "qkvmo", _pack(s, query_blocks=blocks),
+        *_grid_of_groups(s.heads * blocks, 128),
     )
 
 
 def _tiles(s: AttentionShape) -> AttentionStep:
-    value_width = next(n for n in (64, 128, 256) if n >= s.value_width)
+    value_size = next(n for n in (64, 128, 256) if n >= s.value_size)
     blocks = -(-s.queries // _SIDE)
-    template = f"attend_tiles<{s.kind}, {value_width}, {_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}>"
+    template = f"attend_tiles<{s.kind}, {value_size}, {_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}>"
     return AttentionStep(
-        "attention_tiles.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
+        "attention_tiles.metal", template, "qkvmo", _pack(s, query_blocks=blocks),
+        *_grid_of_groups(s.heads * blocks, 128),
     )
 
 
 def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     side = 1
-    while side * _SIDES < max(s.key_width, s.value_width):
+    while side * _SIDES < max(s.head_size, s.value_size):
         side *= 2
-    rows = next(n for n in (1, 2, 4) if n >= min(s.share * s.queries, 4))
-    groups = s.heads // s.share * -(-s.share * s.queries // rows)
+    queries_of_keys = s.query_heads_per_key_head * s.queries
+    rows = next(n for n in (1, 2, 4) if n >= min(queries_of_keys, 4))
+    groups = s.heads // s.query_heads_per_key_head * -(-queries_of_keys // rows)
     resident_groups = device.simd_groups if device.waits else _BUSY
     parts = max(1, min(resident_groups // groups, s.keys // _PART))
-    stretch = -(-s.keys // parts)
-    parts = -(-s.keys // stretch)
-    packed = _pack(s, parts, stretch)
+    part_length = -(-s.keys // parts)
+    parts = -(-s.keys // part_length)
+    packed = _pack(s, key_parts=parts, part_length=part_length)
     template = f"attend_part<{s.kind}, {side}, {rows}, {_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}>"
     count = s.heads * s.queries
     return (
         AttentionStep("attention_parts.metal", template, "qkvmp", packed, *_grid_of_groups(groups * parts, LANES),
-                      count * parts * (s.value_width + 2)),
+                      count * parts * (s.value_size + 2)),
         AttentionStep("attention_parts.metal", f"attend_together<{s.kind}>", "po", packed,
                       *_grid_of_groups(count, LANES)),
     )  # fmt: skip
 
 
-def _pack(s: AttentionShape, blocks: int, stretch: int = 0) -> Record:
-    numbers = (s.queries, s.keys, s.key_width, s.value_width, s.share, int(s.causal), blocks, stretch)
-    return record(_RECORD.pack(*s.starts, s.mask_pitch, *numbers, s.scale))
+def _pack(s: AttentionShape, *, query_blocks: int = 0, key_parts: int = 0, part_length: int = 0) -> Record:
+    sizes = (s.queries, s.keys, s.head_size, s.value_size, s.query_heads_per_key_head)
+    divisions = (query_blocks, key_parts, part_length)
+    return record(_RECORD.pack(*s.starts, s.mask_pitch, *sizes, int(s.causal), *divisions, s.scale))
 
 
 def _grid_of_groups(count: int, threads: int) -> tuple[Grid, Grid]:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .device import CORES, LANES, Device, grid_of_groups, grid_of_threads
+from .device import CORES, LANES, Device
 from .packed_record import record
+from .row_grids import grid_of_groups, grid_of_threads
 from .row_splits import FEW_TERMS, Split, split_rows
 
 __all__ = [

@@ -117,9 +117,9 @@ def pair_starts(a: Matrices, b: Matrices) -> Starts:
     return result
 
 
-def _is_aligned_for(x: Matrices, several: int, *numbers: int) -> bool:
-    """Return whether a factor is aligned for reads of several elements, and these numbers are multiples of that."""
-    return x.aligned and not any(n % several for n in numbers) and not (x.starts % several).any()
+def _is_aligned_for(x: Matrices, vector_width: int, *numbers: int) -> bool:
+    """Return whether a factor is aligned for vector reads of `vector_width` elements, and so are these numbers."""
+    return x.aligned and not any(n % vector_width for n in numbers) and not (x.starts % vector_width).any()
 
 
 def reads_by_four(x: Matrices) -> bool:
@@ -128,8 +128,8 @@ def reads_by_four(x: Matrices) -> bool:
     return _is_aligned_for(x, 4, x.columns, *lines)
 
 
-def load_kind(x: Matrices, several: int) -> str:
+def load_kind(x: Matrices, vector_width: int) -> str:
     """Return how the lines of a factor, rows of A or columns of B, are read: see ``tile_loads.h``."""
-    if x.column == 1 and _is_aligned_for(x, several, x.columns, x.row):
+    if x.column == 1 and _is_aligned_for(x, vector_width, x.columns, x.row):
         return "WIDE_ALONG"
-    return "WIDE_ACROSS" if x.row == 1 and _is_aligned_for(x, several, x.rows, x.column) else "ANY"
+    return "WIDE_ACROSS" if x.row == 1 and _is_aligned_for(x, vector_width, x.rows, x.column) else "ANY"

@@ -7,9 +7,10 @@ import struct
 from typing import Any, NamedTuple
 
 from ...engine.base import Grid
-from .device import LANES, Device, grid_of_groups, grid_of_threads
+from .device import LANES, Device
 from .packed_record import record
 from .reduction_plan import packed_reduction
+from .row_grids import grid_of_groups, grid_of_threads
 from .row_splits import TILE_BYTES, split_columns, split_down, split_rows
 
 __all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]

@@ -190,7 +190,7 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
     return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=-math.inf, about=center)
 
 
-@op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.ptp,),
+@op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=_FILE, flops=2, numpy=(np.ptp,),
     tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5}, cite="NumPy, ``ptp``")  # fmt: skip
 def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest minus smallest element; integers wrap. Parameters and errors as for `max`; two passes."""

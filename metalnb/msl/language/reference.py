@@ -1,7 +1,7 @@
 """MSL name by name: signatures, the specification's section, and a one-line description.
 
-The text is in ``reference/*.txt``, which read like a header: ``# section kind Title`` opens a chapter, and the line
-after it explains the letters, ``T: half or float; Ti: int``; an entry keeps the parts that its signatures need.
+The text is in ``reference_texts/*.txt``, which read like a header: ``# section kind Title`` opens a chapter, and the
+line after it explains the letters, ``T: half or float; Ti: int``; an entry keeps the parts that its signatures need.
 A line of declarations (several separated by `` ; ``, or a row of names) is followed by an indented line that describes
 them. Sections are those of the Metal Shading Language specification, version 4.
 """
@@ -18,7 +18,7 @@ from .attributes import ATTRIBUTES
 
 __all__ = ["KEYWORDS", "Entry", "entries", "lookup"]
 
-_FOLDER = Path(__file__).parent / "reference"
+_FOLDER = Path(__file__).parent / "reference_texts"
 _HEAD = re.compile(r"# (?P<section>[\d.]+) (?P<kind>\w+) (?P<title>.+)")
 _DECLARED = re.compile(r"(\w+)(?:<[^()<>]*>)?\(")
 

@@ -9,27 +9,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-__all__ = ["on_a_deep_stack", "time_limit"]
+__all__ = ["on_a_deep_stack"]
 
 T = TypeVar("T")
 
 _LOCK = threading.Lock()
 _STACK = 1 << (27 if sys.platform == "win32" else 28)  # bytes: of address space, on Windows of memory
-
-
-def time_limit(characters: int | None = None) -> float:
-    """Return the seconds that a compiler may take: ``METALNB_COMPILE_TIMEOUT``, else 120.
-
-    Parameters
-    ----------
-    characters : int, optional
-        The length of a text that is only parsed, at some ten thousand characters a second. A short text that takes much
-        longer would not finish in two minutes either, such as templates that each instantiate two others.
-    """
-    setting = os.environ.get("METALNB_COMPILE_TIMEOUT")
-    if setting or characters is None:
-        return float(setting or 120)
-    return min(120.0, 20 + characters / 500)
 
 
 def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from metalnb.compile_limits import time_limit
 from metalnb.errors import CompileError, Diagnostic
 
 from ..language.unsupported import declarator, is_refusal, refusal
@@ -18,7 +19,7 @@ from ..text.includes import INCLUDE
 from ..text.scanned_cell import MAIN, Cell
 from ..text.unused_functions import without_instantiations
 from .ambiguous_calls import choice
-from .deep_stack import on_a_deep_stack, time_limit
+from .deep_stack import on_a_deep_stack
 from .flags import FOLDER, TARGET, flags, header_file, posix_path
 from .hints import TO_BFLOAT, hint_for, reword
 from .precompiled import begins_with_library, precompiled_header

@@ -93,8 +93,8 @@ def _locals(parsed: Parsed, function: FunctionSyntax) -> Iterator[Diagnostic]:
         if total <= MAX_THREADGROUP_MEMORY < total + size:
             yield parsed.diagnostic(
                 variable.location,
-                f"with '{name}' kernel '{function.cursor.spelling}' declares {total + size:,} bytes of threadgroup "
-                f"memory; Metal allows {MAX_THREADGROUP_MEMORY:,}",
+                f"kernel '{function.cursor.spelling}' declares {total + size:,} bytes of threadgroup memory, "
+                f"including '{name}'; Metal allows {MAX_THREADGROUP_MEMORY:,}",
                 "make its threadgroup variables smaller",
             )  # fmt: skip
         total += size
