@@ -106,7 +106,8 @@ class LoopCounters(DifferenceRanges):
                 else:
                     terminates = test.relation.unsigned == unsigned and (step > 0) == test.relation.is_below
                 if terminates:
-                    bound = min(bound, max(distance.high + test.relation.is_inclusive, 0) // abs(step) + 1)
+                    passed = (distance.high + test.relation.is_inclusive - 1) // abs(step) + 1  # values that continue
+                    bound = min(bound, max(passed, 0) + 1)
         return None if bound == math.inf else bound
 
     def iterations_before(self, header: str, label: str) -> int | None:
