@@ -37,7 +37,7 @@ def units(count: int) -> list[Unit]:
         for dispatched in part(*arguments):
             _keep(found, dispatched.binary.unit)
     if len(found) < count:
-        _add_of_language_tests(found, count)
+        _add_kernels_of_language_tests(found, count)
     return [*found.values()][:count]
 
 
@@ -46,7 +46,7 @@ def _keep(found: dict[Any, Unit], unit: Unit) -> None:
     found.setdefault((unit.signature.name, unit.math, repr(unit.constants), text), unit)
 
 
-class _Some:
+class _KernelCollector:
     """Collects tests at equal distances, and ends once there are as many kernels as are wanted."""
 
     def __init__(self, found: dict[Any, Unit], count: int) -> None:
@@ -67,9 +67,9 @@ class _Some:
         pytest.skip("its kernel is collected")
 
 
-def _add_of_language_tests(found: dict[Any, Unit], count: int) -> None:
+def _add_kernels_of_language_tests(found: dict[Any, Unit], count: int) -> None:
     """Add the first kernels of some tests in tests/msl, without running the tests."""
-    some, quiet = _Some(found, count), io.StringIO()
+    some, quiet = _KernelCollector(found, count), io.StringIO()
     with (
         mock.patch.object(CpuEngine, "compile", some.compile),
         contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet),

@@ -20,7 +20,7 @@ __all__ = ["clear_cache", "start", "synchronize"]
 
 _MAX_IN_FLIGHT = 64  # most dispatches in flight: the memory that they use cannot be freed before they are done
 
-_under_way: defaultdict[str, deque[Ticket]] = defaultdict(deque)
+_in_flight: defaultdict[str, deque[Ticket]] = defaultdict(deque)
 _lock = threading.Lock()  # so that a block has the ticket of the last dispatch started
 
 
@@ -56,7 +56,7 @@ def start(
             return ticket  # and with it everything that was started before
         oldest = None
         if not is_viewed:
-            queue = _under_way[engine.name]
+            queue = _in_flight[engine.name]
             if queue and queue[-1].counted:
                 queue[-1] = ticket  # waiting for it also waits for that one
             else:
@@ -84,7 +84,7 @@ def synchronize(engine: str | None = None) -> None:
     """
     name = engines.named(engine).name
     with _lock:
-        tickets = list(_under_way.pop(name, ()))
+        tickets = list(_in_flight.pop(name, ()))
     for ticket in tickets:
         if not getattr(ticket, "has_raised", False):
             ticket.wait()

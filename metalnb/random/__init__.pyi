@@ -114,7 +114,7 @@ def normal(loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: DType
     """
 
 def permutation(x: int | _ArrayLike, axis: int = 0) -> Array:
-    """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
+    """Return a random permutation of an array's rows, or of 0 … x - 1; every order is equally likely."""
 
 def poisson(lam: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
     """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.

@@ -96,7 +96,8 @@ class Generator(Distributions):
         """
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"uniform: the bounds must be finite; got low={low}, high={high}.")
-        largest = finfo(target_dtype).max if is_float(target_dtype := as_dtype(dtype, "uniform")) else math.inf
+        target_dtype = as_dtype(dtype, "uniform")
+        largest = finfo(target_dtype).max if is_float(target_dtype) else math.inf
         if max(abs(low), abs(high)) > largest or abs(high - low) > finfo(_FLOAT32).max:
             raise ValueError(f"uniform: {target_dtype} holds {-largest:g} to {largest:g}, and the bounds may be "
                              f"3.4e+38 apart; got low={low}, high={high}.")  # fmt: skip
@@ -170,7 +171,7 @@ class Generator(Distributions):
         return words.tobytes()[:length]
 
     def permutation(self, x: int | Array, axis: int = 0) -> Array:
-        """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
+        """Return a random permutation of an array's rows, or of 0 … x - 1; every order is equally likely."""
         if isinstance(x, (int, np.integer)):
             return self._order(_count("permutation", x))
         array = self._array(x)

@@ -43,13 +43,13 @@ class Probe:
     threadgroups: tuple[int, ...] = (256, 1024)
 
 
-def _memory(limit: str, arrays: int, scalar_parameters: str, vector_parameters: str) -> list[Probe]:
-    """Return the two forms of a probe: one float per thread, and four."""
+def _memory(limit: str, transfers: int, scalar_parameters: str, vector_parameters: str) -> list[Probe]:
+    """Return the two forms of a probe, one float per thread and four; each element is transferred `transfers` times."""
     return [
         Probe(f"{limit} float", limit, f"{_HEAD}kernel void probe({scalar_parameters}, {_AT}) {{ {_BODY[limit]} }}\n",
-              4 * arrays),
+              4 * transfers),
         Probe(f"{limit} float4", limit, f"{_HEAD}kernel void probe({vector_parameters}, {_AT}) {{ {_BODY[limit]} }}\n",
-              16 * arrays, 4),
+              16 * transfers, 4),
     ]  # fmt: skip
 
 

@@ -15,7 +15,6 @@ import pytest
 from opened_engines import open_only
 
 import metalnb as mnb
-from metalnb.engine import engine_choice as engines
 
 f4 = np.float32
 i4 = np.int32
@@ -598,7 +597,7 @@ def test_bad_input_raises_its_message_before_the_kernel_runs(name: str, monkeypa
     def launch(*_: Any) -> None:
         pytest.fail("the kernel was run")
 
-    monkeypatch.setattr(type(engines.named("cpu")), "launch", launch)
+    monkeypatch.setattr(type(mnb.compile(SOURCE).engine), "launch", launch)
     before = x5.copy(), y5.copy()
     with pytest.raises(mnb.MetalnbError) as caught:
         CASES[name]()

@@ -51,10 +51,14 @@ _AROUND = (
     "for (uint j = 0; j < n % 7; ++j) {{ {do} x /= {step}; }}", "for (ushort j = 0; j < {step} * 5; ++j) {{ {do} }}",
     "uint j = {i}; do {{ {do} j += {step}; }} while (j < {e});",
     "uint j = {i}; while (j) {{ {do} j = j & (j - 1); }}", "for (uint j = {i}; j < 64; j += t.x) {{ {do} }}",
-    "for (uint j = p.x; j < n; j += s.x) {{ {do} {do} }}",
+    "for (uint j = p.x; j < n; j += s.x) {{ {{ {do} }} {{ {do} }} }}",
     "switch ({e} % 4) {{ case 0: {{ {do} }} break; case 1: x += 2; default: {{ {do} }} }}",
     "for (uint i = 0; i < 4; ++i) for (uint j = i; j < {e}; j += {step}) {{ {do} }}",
     "device const uint* r = b + {step}; for (uint j = 0; j < {e}; ++j, r += {step}) {{ x += *r; {do} }}",
+    # Counters that change in another width; the last two may be endless.
+    "ushort j = ushort({i}); while (j > 1) {{ {do} j = ushort(uint(j) >> 1); }}",
+    "int j = ~int(n); while (j != 0) {{ {do} j = int(ulong(long(j)) >> ({step} + (n & 3))); }}",
+    "for (int j = 0; j < int({e}); j = char(j + {step} * 8)) {{ {do} }}",
 )  # fmt: skip
 
 

@@ -78,9 +78,9 @@ class Checked:
             assert (value - found.low) % (1 << scalar.bits) <= found.high - found.low, (inst.text, scalar, value, found)
 
     def count(self, inst: IRInstruction) -> None:
-        """Count a loop's iterations at the end of each block that branches to its header."""
+        """Count a loop's iterations at the first instruction of its header that is not a phi: phis are not reported."""
         flow = self.analysis.flow
-        if inst is flow.blocks[inst.block][0]:
+        if inst is next(i for i in flow.blocks[inst.block] if i.opcode != "phi"):
             if inst.block in flow.loops:
                 self.times[inst.block] += 1
                 assert self.times[inst.block] <= self.most[inst.block], (inst.block, self.most[inst.block])

@@ -140,7 +140,7 @@ def test_bound_of_a_counter_is_its_distance_from_the_limit(loop: str, count: int
 @pytest.mark.parametrize(("loop", "count"), [
     ("for (int k = 0; k < s.n; ++k)", 64), ("for (int k = s.n; k > 4; k -= 3)", 20),
     ("for (int k = 1; k < s.n; k *= 2)", 32), ("for (uint k = i.x; k < 64; k += s.size.x)", 8),
-    ("for (uint k = s.n; k; k = k / 2)", 32),
+    ("for (uint k = s.n; k; k = k / 2)", 32), ("for (int k = s.n - 1; k > 0; k -= 2)", 32),
 ])  # fmt: skip
 def test_maximum_iterations_of_a_loop_are_exact(loop: str, count: int) -> None:
     """A counter that doubles or halves can do so as many times as it has bits."""

@@ -64,12 +64,12 @@ def test_random_kernels_in_vector_registers_compute_as_on_the_host(
     assert [o for o in outcomes_of(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
-# Each was once wrong in vector registers; tests/vectorizer/test_wrong_once.py tests the causes.
+# Each was once wrong in vector registers; tests/vectorizer/test_past_miscompiles.py tests the causes.
 WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40_000_253)
 
 
 @on_x86
-@pytest.mark.long  # test_wrong_once tests what each showed
+@pytest.mark.long  # test_past_miscompiles tests what each showed
 @pytest.mark.timeout(1200)
 def test_seeds_that_once_failed_compute_as_on_the_host() -> None:
     assert [o for o in outcomes_of(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []

@@ -175,7 +175,7 @@ def test_nothing_is_reported_without_evidence() -> None:
     assert describe("", 0) == ()
 
 
-def test_inspection_is_of_the_word_at_any_place_also_of_a_cell_that_ends_there() -> None:
+def test_every_offset_describes_the_word_before_it_even_in_a_truncated_cell() -> None:
     """In the arguments of a call that is not complete, it may be of the function instead."""
     in_calls = [CELL.index(text) + len(text) for text in ("weight(particles", "simd_sum(tile", "as_type<float>(abs")]
     for offset in (*range(0, len(CELL), 97), *in_calls):

@@ -135,11 +135,11 @@ def test_dispatches_in_flight_are_bounded_and_waited_for_in_order(monkeypatch: p
         def wait(self) -> None:
             waited.append(self.number)
 
-    monkeypatch.setattr(stream, "_under_way", collections.defaultdict(collections.deque))
+    monkeypatch.setattr(stream, "_in_flight", collections.defaultdict(collections.deque))
     numbers = itertools.count()
     engine: Any = SimpleNamespace(name="queued", launch=lambda *_: Ticket(next(numbers)))
     count, bound = 200, stream._MAX_IN_FLIGHT
     for started in range(1, count + 1):
         stream.start(engine, None, (), (1, 1, 1), (1, 1, 1), ())
-        assert len(stream._under_way["queued"]) == min(started, bound)
+        assert len(stream._in_flight["queued"]) == min(started, bound)
     assert waited == [*range(count - bound)]

@@ -292,7 +292,7 @@ def _refused() -> str:
           for section, names in _attributes(of_kernels=False)),
     ])  # fmt: skip
     link = _link("tests/msl/test_refusals.py::test_refused")
-    names = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
+    names = _link("tests/msl/test_unsupported_features.py::test_a_name_is_refused_with_its_reason")
     asked = _link("tests/language/test_language_versions.py::test_a_word_is_refused_before_its_version")
     return (
         f"Each is shown by {link}: the message, its position and its fix. Rows that end with a version apply if a "
@@ -309,7 +309,7 @@ def _rule_since(message: str) -> str:
 
 
 def _outside() -> str:
-    link = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
+    link = _link("tests/msl/test_unsupported_features.py::test_a_name_is_refused_with_its_reason")
     table = _table(["names", "section", "since", "why", "instead"], [
         *([_names(g.names), g.section, g.since, g.reason, g.cure] for g in UNSUPPORTED if not g.apple),
         *([_names(names, "[[{}]]"), section, "", "metalnb runs compute kernels on buffers that Python passes",

@@ -117,7 +117,7 @@ _PREPROCESSOR = Chapter("1.6.2", "Preprocessor definitions", "word", ("test_lang
           lack="not defined, as by Apple's compiler since MSL 3.0: cells are in the one language of all systems"),
 ))  # fmt: skip
 
-_PRAGMAS = Chapter("1.6.3", "Pragmas", "word", ("test_outside.py",), (
+_PRAGMAS = Chapter("1.6.3", "Pragmas", "word", ("test_unsupported_features.py",), (
     Entry(("#pragma METAL fp math_mode", "#pragma METAL fp contract"), "3.2",
           lack="ignored: the mode of the whole cell is `math=`, and `precise::` and `fast::` choose for one call"),
 ))  # fmt: skip

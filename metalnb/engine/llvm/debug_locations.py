@@ -49,12 +49,12 @@ def frames_of(module: IRModule, debug_location: str) -> Iterator[Frame]:
     debug_location : str
         The instruction's ``!dbg !7``.
     """
-    number = debug_location.removeprefix("!dbg ")
-    while text := module.metadata.get(number):
+    node = debug_location.removeprefix("!dbg ")
+    while text := module.metadata.get(node):
         line, column = (int(match[1]) if (match := pattern.search(text)) else 0 for pattern in _NUMBER.values())
         outer = _REFERENCE["inlinedAt"].search(text)
-        number = outer[1] if outer else ""
-        yield Frame(_file_of(module, text), line, column, number)
+        node = outer[1] if outer else ""
+        yield Frame(_file_of(module, text), line, column, node)
 
 
 def location_in(module: IRModule, debug_location: str, is_own: Callable[[str], bool]) -> SourceLocation | None:

@@ -36,8 +36,8 @@ class Access:
     kind: str
 
     @property
-    def type(self) -> str:
-        """The type of the pointer."""
+    def pointer_type(self) -> str:
+        """The type of the pointer: ``ptr``, with its address space."""
         return next(operand.type.text for operand in self.inst.operands if operand.text == self.pointer)
 
 

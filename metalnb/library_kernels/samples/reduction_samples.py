@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.promotion import as_dtype, is_float
-from .op_sample import Bench, Sample, Samples, bits, floats, small
+from .op_sample import Bench, Sample, Samples, bits, floats
 from .shape_samples import cases
 
 __all__ = ["BENCH", "SAMPLES"]
@@ -80,7 +80,7 @@ def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
     def make(n: int) -> Host:
         if not is_float(kind):
-            return _between(rng, dtype, n, 0, 0)
+            return _any_integers(rng, dtype, n)
         x = rng.standard_normal(n).astype(kind)
         if n > 300:
             x[rng.integers(0, n, 3)] = [np.inf, -np.inf, np.nan]
@@ -91,6 +91,11 @@ def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((np.array([np.nan, 1.0], kind),))
         yield Sample((np.array([1.0, -np.inf, np.nan, np.inf], kind),))
         yield Sample((np.array([[-np.inf, -np.inf], [np.inf, 3]], kind),), {"axis": 1})
+
+
+def finite_extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Return numbers as `extremes` does, without infinities and NaN; integers whose differences may wrap."""
+    return samples_of_shapes(dtype, lambda n: bits(rng, dtype, n), empty=False)
 
 
 def extremes_along(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
@@ -109,17 +114,17 @@ def along(samples: Iterator[Sample]) -> Iterator[Sample]:
     return (s for s in samples if not isinstance(s.options.get("axis"), tuple))
 
 
-def runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def sum_scans(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Yield numbers for running sums along one axis."""
-    return _running(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
+    return _scan_samples(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
 
 
-def runs_near_one(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def product_scans(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     """Yield numbers for running products along one axis."""
-    return _running(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
+    return _scan_samples(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
 
 
-def _running(dtype: str, make: Made) -> Iterator[Sample]:
+def _scan_samples(dtype: str, make: Made) -> Iterator[Sample]:
     for n in (0, *_SIZES) if dtype in _THOROUGH else (257,):
         yield Sample((make(n),))
         yield Sample((make(n),), {"include_initial": True} if n else {"axis": 0})
@@ -148,15 +153,19 @@ def few(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _between(rng: np.random.Generator, dtype: str, n: int, low: float, high: float) -> Host:
+    """Return floats on [low, high), or any integers."""
+    kind = as_dtype(dtype)
+    return (rng.random(n) * (high - low) + low).astype(kind) if is_float(kind) else _any_integers(rng, dtype, n)
+
+
+def _any_integers(rng: np.random.Generator, dtype: str, n: int) -> Host:
     kind = as_dtype(dtype)
     if kind == np.bool_:
         return rng.integers(0, 2, n).astype(kind)
-    if is_float(kind):
-        return (rng.random(n) * (high - low) + low).astype(kind)
     return np.frombuffer(rng.bytes(n * kind.itemsize), kind).copy()
 
 
-def _runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+def _extreme_scans(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     kind = as_dtype(dtype)
     for n in (1, 33, 1025):
         yield Sample((bits(rng, dtype, n),))
@@ -170,9 +179,9 @@ def _runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 SAMPLES: dict[str, Samples] = {
-    "cummax": _runs,
-    "cummin": _runs,
-    "ptp": lambda rng, dtype: (Sample((small(rng, dtype, (9, 33), 100),), {"axis": a}) for a in (None, 0, 1)),
+    "cummax": _extreme_scans,
+    "cummin": _extreme_scans,
+    "ptp": finite_extremes,
     "sum": positive,
     "prod": near_one,
     "max": extremes,
@@ -188,7 +197,7 @@ SAMPLES: dict[str, Samples] = {
     "trace": cases(((4, 4),), ((2, 3, 5), {"offset": 1}), ((0, 0),)),
     "argmax": extremes_along,
     "argmin": extremes_along,
-    "cumulative_sum": runs,
-    "cumulative_prod": runs_near_one,
+    "cumulative_sum": sum_scans,
+    "cumulative_prod": product_scans,
 }
 BENCH: dict[str, Bench] = {name: floats for name in SAMPLES if name not in {"trace", "cummin"}}

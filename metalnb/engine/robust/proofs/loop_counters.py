@@ -12,7 +12,7 @@ from ..scalar_graph.relations import EQUAL, NOT_EQUAL, Relation
 from .differences import DifferenceRanges, type_range
 from .intervals import Interval
 
-__all__ = ["VIEWS", "Incoming", "LoopCounters", "Test", "View"]
+__all__ = ["VIEWS", "ContinueCondition", "Incoming", "LoopCounters", "View"]
 
 _Answer = TypeVar("_Answer")
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
@@ -21,7 +21,7 @@ Incoming = list[tuple[Scalar, str]]  # a phi's values, each with its incoming bl
 VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
 
 
-class Test(NamedTuple):
+class ContinueCondition(NamedTuple):
     """A loop's condition on its counter: on its value, or with ``on_next`` on its next value."""
 
     limit: Scalar
@@ -46,7 +46,7 @@ class LoopCounters(DifferenceRanges):
         steps = {self._added_constant(v) if v.operands and v.operands[0] is value else None for v, _ in back_edges}
         return (steps.pop() or 0) if len(steps) == 1 else 0
 
-    def _exit_tests(self, value: Scalar, back_edges: Incoming) -> Iterator[Test]:
+    def _exit_tests(self, value: Scalar, back_edges: Incoming) -> Iterator[ContinueCondition]:
         """Yield the conditions on a counter, or on its next value, under which its loop continues."""
         flow, body, next_values = self._flow, self._flow.loops[value.block].body, {v for v, _ in back_edges}
         for label in flow.exiting_blocks(value.block):
@@ -61,9 +61,9 @@ class LoopCounters(DifferenceRanges):
             if right is value or {right} == next_values:
                 left, right, relation = right, left, relation.swapped
             if left is value or {left} == next_values:
-                yield Test(right, relation, left is not value, label)
+                yield ContinueCondition(right, relation, left is not value, label)
 
-    def _equality_limits(self, value: Scalar, back_edges: Incoming) -> list[tuple[Interval, Test]]:
+    def _equality_limits(self, value: Scalar, back_edges: Incoming) -> list[tuple[Interval, ContinueCondition]]:
         """Return the limits that end a counter's loop by equality."""
         limits = []
         for test in self._exit_tests(value, back_edges):
@@ -106,7 +106,8 @@ class LoopCounters(DifferenceRanges):
                 else:
                     terminates = test.relation.unsigned == unsigned and (step > 0) == test.relation.is_below
                 if terminates:
-                    bound = min(bound, max(distance.high + test.relation.is_inclusive, 0) // abs(step) + 1)
+                    passed = (distance.high + test.relation.is_inclusive - 1) // abs(step) + 1  # values that continue
+                    bound = min(bound, max(passed, 0) + 1)
         return None if bound == math.inf else bound
 
     def iterations_before(self, header: str, label: str) -> int | None:

@@ -11,12 +11,13 @@ from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .loop_counters import Incoming
 from .ranges import Ranges
+from .transfer_functions import CONVERSIONS
 
 __all__ = ["iteration_bound", "long_loops"]
 
 _SHORT_LOOP = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
-_SCALING = {"lshr": 1, "udiv": 2, "shl": 1}  # the smallest operand that halves or doubles a counter
-_CONVERSIONS = frozenset({"zext", "sext", "trunc"})
+_HALVING = {"lshr": 1, "udiv": 2}  # the smallest operand that halves a counter
+_SCALING = {**_HALVING, "shl": 1}  # or doubles it
 
 
 def long_loops(flow: GuardedFlow, ranges: Ranges, threads: int, budget: LoopBudget) -> frozenset[str]:
@@ -150,7 +151,7 @@ def _halving_threshold(ranges: Ranges, next_value: Scalar, counter: Scalar, labe
 
 def _is_half(ranges: Ranges, value: Scalar, counter: Scalar, label: str) -> bool:
     """Return whether a value is half of a counter, rounded down."""
-    amount = {"lshr": 1, "udiv": 2}.get(value.op)
+    amount = _HALVING.get(value.op)
     return amount is not None and value.operands[0] is counter and ranges.of(
         value.operands[1], label
     ) == (amount, amount)  # fmt: skip
@@ -158,7 +159,7 @@ def _is_half(ranges: Ranges, value: Scalar, counter: Scalar, label: str) -> bool
 
 def _strip_conversions(value: Scalar, bits: int) -> Scalar:
     """Return a value without the conversions that keep its lowest bits."""
-    while value.op in _CONVERSIONS and value.operands[0].bits >= bits:
+    while value.op in CONVERSIONS and value.operands[0].bits >= bits:
         value = value.operands[0]
     return value
 

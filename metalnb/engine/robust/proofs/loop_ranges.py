@@ -11,7 +11,7 @@ from ..scalar_graph.operand_scalars import Scalar
 from .differences import type_range
 from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval, full_range
-from .loop_counters import VIEWS, Incoming, LoopCounters, Test, View
+from .loop_counters import VIEWS, ContinueCondition, Incoming, LoopCounters, View
 from .transfer_functions import may_hold
 
 __all__ = ["LoopRanges"]
@@ -164,7 +164,8 @@ class LoopRanges(LoopCounters):
         return None if count is None else start.plus(Interval(low * count, high * count))
 
     def _counter_range(
-        self, start: Interval, starts: Incoming, bits: int, step: int, limits: list[tuple[Interval, Test]], target: str,
+        self, start: Interval, starts: Incoming, bits: int, step: int, limits: list[tuple[Interval, ContinueCondition]],
+        target: str,
     ) -> Interval | None:  # fmt: skip
         """Return the range of a counter with step 1 whose loop ends by equality: it cannot step over the limit."""
         for limit, test in limits if abs(step) == 1 else ():
@@ -184,7 +185,8 @@ class LoopRanges(LoopCounters):
     # ---- Assumptions.
 
     def _candidates(
-        self, value: Scalar, start: Interval, back_edges: Incoming, step: int, limits: list[tuple[Interval, Test]],
+        self, value: Scalar, start: Interval, back_edges: Incoming, step: int,
+        limits: list[tuple[Interval, ContinueCondition]],
     ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
         """Yield candidate ranges of a loop phi: from its start up or down to the limit of the condition or the type."""
         bits = value.bits

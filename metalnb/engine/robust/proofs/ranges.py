@@ -22,11 +22,10 @@ from .guarded_flow import Condition, GuardedFlow
 from .guarded_sums import GuardedSums
 from .intervals import Interval, full_range
 from .loop_evaluation import AFTER_LOOP
-from .transfer_functions import ARITHMETIC
+from .transfer_functions import ARITHMETIC, CONVERSIONS
 
 __all__ = ["Ranges"]
 
-_CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 _MAX_OFFSETS = 32  # the most offsets of a load from a table of scalars that are considered one by one
 # Evaluations, six times what the library's kernels need; a kernel that needs more is checked instead.
 _MAX_EVALUATIONS = 4000
@@ -55,7 +54,7 @@ class Ranges(GuardedSums):
         self._is_corrupt = False
         self._in_progress: set[tuple[Scalar, str]] = set()
         self._forms: dict[str, Callable[[Scalar, str], Interval]] = {
-            **dict.fromkeys(_CONVERSIONS, self._conversion_range), "select": self._select_range,
+            **dict.fromkeys(CONVERSIONS, self._conversion_range), "select": self._select_range,
             "phi": self._phi_range, "call": self._call_range, "load": self._load_range,
         }  # fmt: skip
         # Evaluations left, and the count at which the current query must stop.
@@ -189,7 +188,7 @@ class Ranges(GuardedSums):
     def range_under(self, value: Scalar, condition: Condition, depth: int = 4) -> Interval:
         """Return the range of a value where a condition holds, in addition to those of the block that tests it."""
         result, step = self._range_at(value, condition.label), self._added_constant(value)
-        if depth and (step is not None or value.op in _CONVERSIONS) and self._flow.is_current(value, condition.label):
+        if depth and (step is not None or value.op in CONVERSIONS) and self._flow.is_current(value, condition.label):
             inner = self.range_under(value.operands[0], condition, depth - 1)
             derived_range = _convert(value, inner) if step is None else inner.plus(Interval(step, step))
             result = result.intersect(derived_range.normalize(value.bits), value.bits)

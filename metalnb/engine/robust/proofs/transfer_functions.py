@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..scalar_graph.relations import EQUAL, NOT_EQUAL, Relation
 from .intervals import Interval, full_range
 
-__all__ = ["ARITHMETIC", "MINIMA", "allowed_range", "may_hold"]
+__all__ = ["ARITHMETIC", "CONVERSIONS", "MINIMA", "allowed_range", "may_hold"]
 
 Operation = Callable[[Interval, Interval, int], Interval]
 
@@ -123,6 +123,7 @@ ARITHMETIC: dict[str, Operation] = {
     "abs": _abs, "usub_sat": _usub_sat, "uadd_sat": _uadd_sat,
     "ctpop": lambda _, __, bits: Interval(0, bits).normalize(bits), "ctlz": _count_zeros, "cttz": _count_zeros,
 }  # fmt: skip
+CONVERSIONS = frozenset({"zext", "sext", "trunc"})  # between integers of different widths
 MINIMA = {"umin": True, "smin": False}  # whether they compare as unsigned integers
 
 

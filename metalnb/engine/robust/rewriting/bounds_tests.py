@@ -68,7 +68,7 @@ class ConditionWriter:
         address = self._roots.address(access.pointer)
         root = self._roots.root(address.root)
         if root is None:
-            pointer = self._code.pointer_as_integer(access.type, names.get(access.pointer, access.pointer))
+            pointer = self._code.pointer_as_integer(access.pointer_type, names.get(access.pointer, access.pointer))
             return AccessCondition(self._write_any_root_test(pointer, address, access.size), pointer, None)
         terms = tuple((names.get(index, index), step) for index, step in address.terms)
         renamed = AffineAddress(address.root, address.offset, terms)

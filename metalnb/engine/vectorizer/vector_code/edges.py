@@ -47,8 +47,8 @@ class Edge:
         loops = self._flow.loops
         self._is_back_edge = target in loops and source in loops[target].body
         self._leaves_loop = not self._is_back_edge and self._flow.loop_of[source] != self._flow.outer_loop(target)
-        is_forward = bool(condition) and not self._is_back_edge
-        self._is_convergent = is_forward and self._body.analysis.is_convergent_edge(source, target)
+        is_conditional_forward = bool(condition) and not self._is_back_edge
+        self._is_convergent = is_conditional_forward and self._body.analysis.is_convergent_edge(source, target)
 
     @property
     def _mask(self) -> str:

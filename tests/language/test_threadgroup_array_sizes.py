@@ -79,9 +79,10 @@ def test_threadgroup_larger_than_its_array_is_refused(program: mnb.Program) -> N
 
 def test_threadgroups_that_fit_their_arrays_run(program: mnb.Program) -> None:
     x = np.ones(1024, np.float32)
-    assert program.sums(x, n=1024, grid=1024, threadgroup=256).all()
-    assert program.sums(x[:100], n=100, grid=100, threadgroup=512).all()  # no threadgroup is larger than its grid
-    assert program.flat(grid=(16, 16), threadgroup=(8, 8)).all()
-    assert program.by_simd(grid=1024, threadgroup=256).all()
-    assert program.guarded(grid=1024, threadgroup=128).all()
-    assert program.changed(grid=1024, threadgroup=128).all()
+    assert (program.sums(x, n=1024, grid=1024, threadgroup=256) == 1).all()
+    # A threadgroup is never larger than its grid.
+    assert (program.sums(x[:100], n=100, grid=100, threadgroup=512) == 1).all()
+    assert (program.flat(grid=(16, 16), threadgroup=(8, 8)) == 1).all()
+    assert (program.by_simd(grid=1024, threadgroup=256) == 1).all()
+    assert (program.guarded(grid=1024, threadgroup=128) == 1).all()
+    assert (program.changed(grid=1024, threadgroup=128) == 1).all()

@@ -32,7 +32,7 @@ WIDE = "[...document.querySelectorAll('.metalnb')].filter(e => e.scrollWidth > e
 
 @pytest.fixture(scope="module")
 def browsed(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    folder = tmp_path_factory.mktemp("elsewhere")
+    folder = tmp_path_factory.mktemp("still")
     with chromium(browser, folder, time.monotonic() + SECONDS, WIDTHS[0], 1200) as page:
         yield page
 
@@ -67,7 +67,7 @@ def test_still_page_fits_and_is_readable(host: tuple[Page, str], width: int) -> 
     page, name = host
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1200, deviceScaleFactor=1, mobile=False)
     tall = page.evaluate("document.documentElement.scrollHeight")
-    page.screenshot(SCREENSHOTS / f"elsewhere-{name}-{width}.png", x=0, y=0, width=width, height=tall, scale=1)
+    page.screenshot(SCREENSHOTS / f"still-{name}-{width}.png", x=0, y=0, width=width, height=tall, scale=1)
     assert page.evaluate(f"{WIDE}.map(e => e.innerText.slice(0, 30))") == []
     assert page.evaluate(f"{HIDDEN}.map(e => e.className)") == []
     found: list[Any] = page.evaluate(f"[...document.querySelectorAll('.metalnb')].flatMap({CONTRASTS_IN})")
