@@ -149,8 +149,8 @@ class ProductPlanner:
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         is_wide = self.kind in _FLOATS and reads_by_four(b)
         rows = 1 if m == 1 or self.kind == "ulong" else FEW
-        several = 2 if self.kind == "ulong" else 8 if is_wide and rows == 1 and self.size == 2 else 4
-        strips, down = -(-n // (several * LANES)), -(-m // rows)
+        vector_width = 2 if self.kind == "ulong" else 8 if is_wide and rows == 1 and self.size == 2 else 4
+        strips, down = -(-n // (vector_width * LANES)), -(-m // rows)
         splits = max(1, min(COLUMN_GROUPS * self.device.tile_threadgroups // (strips * down * batch), k // SPAN))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.panel)
@@ -161,8 +161,8 @@ class ProductPlanner:
         """Add the kernel whose threadgroups compute one tile each; for windows, B is the start of the images."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_threadgroups
-        several = 8 if matrices else 4
-        load_kinds = (load_kind(a, several), load_kind(b.transpose, several) if window is None else "WINDOWS")
+        vector_width = 8 if matrices else 4
+        load_kinds = (load_kind(a, vector_width), load_kind(b.transpose, vector_width) if window is None else "WINDOWS")
         form, sizes = self._tiles(load_kinds, is_piped=window is None or b.aligned)
         for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
