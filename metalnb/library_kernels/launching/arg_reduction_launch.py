@@ -13,7 +13,7 @@ from ...engine.base import Grid
 from ...program import Program
 from ..planning.arg_reduction_plan import plan_arg_reduction
 from ..planning.device import device_of
-from ..planning.row_grids import grid_of_groups, grid_of_rows, grid_of_threads, threads_for_row
+from ..planning.threads_per_row import grid_of_groups, grid_of_rows, grid_of_threads, threads_for_row
 from .launcher import Launch
 from .programs import compile_templates
 from .reduction_launch import tag

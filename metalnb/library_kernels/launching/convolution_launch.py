@@ -17,7 +17,7 @@ from ..planning.device import LANES, Device, device_of
 from ..planning.packed_record import record
 from ..planning.product_matrices import Strided
 from ..planning.product_plan import plan_windows
-from ..planning.row_grids import grid_of_threads
+from ..planning.threads_per_row import grid_of_threads
 from .copying import contiguous_copy, convert, make_contiguous
 from .launcher import Launch, is_aligned
 from .product_launch import CompiledProduct, compile_plan, start_product

@@ -16,9 +16,9 @@ from ...engine import named
 from ...program import Program
 from ..planning.axes import axis_of
 from ..planning.device import LANES, device_of
+from ..planning.long_row_splits import split, split_rows
 from ..planning.packed_record import record
-from ..planning.row_grids import grid_of_groups, grid_of_rows, threads_for_row
-from ..planning.row_splits import split, split_rows
+from ..planning.threads_per_row import grid_of_groups, grid_of_rows, threads_for_row
 from .copying import as_array, contiguous_copy, convert
 from .launcher import Launch, no_value
 from .programs import compile_templates

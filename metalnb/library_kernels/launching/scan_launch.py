@@ -13,8 +13,8 @@ from ...engine import named
 from ...engine.base import Grid
 from ...program import Program
 from ..planning.device import device_of
-from ..planning.row_grids import grid_of_rows, grid_of_threads
 from ..planning.scan_plan import plan_scan, threads_of_totals
+from ..planning.threads_per_row import grid_of_rows, grid_of_threads
 from .launcher import Launch, is_aligned, no_value
 from .programs import compile_templates
 from .reduction_launch import ACCUMULATORS, Monoid

@@ -19,7 +19,7 @@ from ..launching.reduction_launch import tag
 from ..op import FLOATS, op
 from ..planning.device import LANES, device_of
 from ..planning.packed_record import record
-from ..planning.row_grids import grid_of_groups, grid_of_threads
+from ..planning.threads_per_row import grid_of_groups, grid_of_threads
 
 __all__ = [
     "PARAMETERS", "VECTOR", "Host", "Parts", "aligned_copy", "bool_text", "checked_parts", "dequantize",

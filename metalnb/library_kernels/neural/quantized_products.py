@@ -20,7 +20,7 @@ from ..launching.reduction_launch import tag
 from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..planning.device import LANES, Device, device_of
 from ..planning.packed_record import record
-from ..planning.row_grids import grid_of_groups
+from ..planning.threads_per_row import grid_of_groups
 from .quantized import (
     PARAMETERS,
     VECTOR,

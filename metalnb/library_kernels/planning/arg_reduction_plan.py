@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ...engine.base import Grid
 from .device import LANES, Device
+from .long_row_splits import FEW_TERMS, TILE_BYTES, split, split_columns, split_down, split_rows
 from .reduction_plan import packed_reduction
-from .row_grids import grid_of_groups, grid_of_threads
-from .row_splits import FEW_TERMS, TILE_BYTES, split, split_columns, split_down, split_rows
+from .threads_per_row import grid_of_groups, grid_of_threads
 
 __all__ = ["ArgReductionPlan", "plan_arg_reduction"]
 

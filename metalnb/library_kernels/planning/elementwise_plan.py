@@ -14,9 +14,9 @@ import numpy as np
 
 from ...engine.base import Grid
 from .device import CORES, LANES, Device
+from .long_row_splits import FEW_TERMS, Split, split_rows
 from .packed_record import record
-from .row_grids import grid_of_groups, grid_of_threads
-from .row_splits import FEW_TERMS, Split, split_rows
+from .threads_per_row import grid_of_groups, grid_of_threads
 
 __all__ = [
     "RANK", "ElementwisePlan", "RowReductionPlan", "Strip", "broadcast", "broadcast_strides", "plan_elementwise",

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from ...engine.base import Grid
 from .device import LANES, Device
+from .long_row_splits import FEW_TERMS, TILE_BYTES, Split, split_columns, split_down, split_rows
 from .packed_record import Record, record
-from .row_grids import grid_of_groups, grid_of_rows, grid_of_threads, takes_rows, threads_for_row
-from .row_splits import FEW_TERMS, TILE_BYTES, Split, split_columns, split_down, split_rows
+from .threads_per_row import grid_of_groups, grid_of_rows, grid_of_threads, takes_rows, threads_for_row
 
 __all__ = ["Axis", "ReductionStep", "axes_of_view", "merge_axes", "packed_reduction", "plan_reduction"]
 

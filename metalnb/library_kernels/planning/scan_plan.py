@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from ...engine.base import Grid
 from .device import LANES, Device
+from .long_row_splits import TILE_BYTES, split_columns, split_down, split_rows
 from .packed_record import record
 from .reduction_plan import packed_reduction
-from .row_grids import grid_of_groups, grid_of_threads
-from .row_splits import TILE_BYTES, split_columns, split_down, split_rows
+from .threads_per_row import grid_of_groups, grid_of_threads
 
 __all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]
 

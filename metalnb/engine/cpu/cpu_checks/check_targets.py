@@ -33,7 +33,7 @@ class _ArgumentArray:
 class LaneTarget(_ArgumentArray):
     """One thread of a kernel for vector registers: the vectorizer provides the thread's index."""
 
-    has_loop_bounds = False
+    has_invariant_bounds = False
     declarations: ClassVar[dict[str, str]] = {
         "metalnb_fault": "declare void @metalnb_fault(ptr, i32, i64)",
         "metalnb_every": "declare i1 @metalnb_every(i1)",
@@ -59,7 +59,7 @@ class FiberTarget(_ArgumentArray):
         The number of the kernel's own arguments.
     """
 
-    has_loop_bounds = True
+    has_invariant_bounds = True
     declarations: ClassVar[dict[str, str]] = {
         "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32) "
         "cold nounwind memory(inaccessiblemem: readwrite)",

@@ -29,7 +29,7 @@ class GpuTarget:
 
     pointer_type = "ptr addrspace(1)"
     has_loop_versions = False
-    has_loop_bounds = False
+    has_invariant_bounds = False
     declarations: ClassVar[dict[str, str]] = {}  # the module defines all functions
 
     def __init__(self, entry: CudaEntry) -> None:

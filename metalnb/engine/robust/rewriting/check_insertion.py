@@ -21,8 +21,8 @@ from .block_versions import BlockVersions, SharedTests
 from .bounds_tests import AccessCondition, ConditionWriter
 from .check_target import CheckTarget
 from .entry_code import EntryCode
+from .invariant_bounds import InvariantBounds
 from .ir_builder import IRBuilder, clone_function, replace_incoming
-from .loop_bounds import LoopBounds
 from .loop_versions import Guarded, LoopVersions
 from .size_limits import Limit, WorkLimit
 from .stop_flags import add_stop_flags
@@ -108,7 +108,7 @@ def insert_checks(module: IRModule, analysis: Analysis, checks: Checks, target: 
         loops.write(guarded)
     conditions.add_definitions(function)
     versions = BlockVersions(function, analysis.roots, accesses)
-    bounds = LoopBounds(analysis) if target.has_loop_bounds else None
+    bounds = InvariantBounds(analysis) if target.has_invariant_bounds else None
     _Checks(function, entry_code, code, conditions, target, versions, loops.names, bounds).insert(guarded)
     entry_code.finish()
     result = replace(
@@ -133,7 +133,7 @@ class _Checks:
 
     def __init__(
         self, function: IRFunction, entry_code: EntryCode, code: IRBuilder, conditions: ConditionWriter,
-        target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]], bounds: LoopBounds | None,
+        target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]], bounds: InvariantBounds | None,
     ) -> None:  # fmt: skip
         self._function, self._entry_code, self._code, self._conditions = function, entry_code, code, conditions
         self._target, self._versions, self._names, self._bounds = target, versions, names, bounds

@@ -45,7 +45,7 @@ class CheckTarget(Protocol):
         ...
 
     @property
-    def has_loop_bounds(self) -> bool:
+    def has_invariant_bounds(self) -> bool:
         """Whether an index is first compared with a bound that is computed before its loop."""
         ...
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType
 from ..not_vectorized import NotVectorized
+from .address_sums import find_lane_constants
 from .function_body import FunctionBody
-from .lane_sums import find_lane_constants
 from .memory_access.masked_memory import EVERY_LANE, write_gather
 from .simdgroup_matrices import PRODUCT, write_matrix_product
 from .text_emitter import mangle

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ....llvm.llvm_types import IRType
+from ..address_sums import Factors, LaneSum, find_lane_sum
 from ..function_body import FunctionBody
-from ..lane_sums import Factors, LaneSum, find_lane_sum
 
 __all__ = ["TileRows", "find_tile_rows"]
 

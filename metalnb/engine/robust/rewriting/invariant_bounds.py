@@ -12,10 +12,10 @@ from ..accesses import Access
 from ..kernel_analysis import Analysis
 from ..memory_roots import AffineAddress, Root
 
-__all__ = ["LoopBounds"]
+__all__ = ["InvariantBounds"]
 
 
-class LoopBounds:
+class InvariantBounds:
     """Finds such accesses.
 
     Parameters
