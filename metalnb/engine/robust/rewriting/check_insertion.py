@@ -133,7 +133,8 @@ class _Checks:
 
     def __init__(
         self, function: IRFunction, entry_code: EntryCode, code: IRBuilder, conditions: ConditionWriter,
-        target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]], bounds: InvariantBounds | None,
+        target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]],
+        bounds: InvariantBounds | None,
     ) -> None:  # fmt: skip
         self._function, self._entry_code, self._code, self._conditions = function, entry_code, code, conditions
         self._target, self._versions, self._names, self._bounds = target, versions, names, bounds
