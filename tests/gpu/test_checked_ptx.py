@@ -215,3 +215,13 @@ kernel void product(device const half* x, device half* y, constant int& k, uint 
         kinds = [kernel.checks.analysis.accesses[access].kind for access in checked_module.sites]
         reads.append(kinds.count("reads"))
     assert reads[0] == 0 < reads[1]
+
+
+def test_a_quotient_by_a_sum_that_may_wrap_to_1_needs_a_flag() -> None:
+    kernel = built("""kernel void f(device uint* y, device const uint* d, uint i [[thread_position_in_grid]]) {
+        uint v = y[i], by = d[i] + 2;
+        while (v > 4) v = v / by;
+        y[i] = v;
+    }""", "f")
+    arrays = [np.zeros(EXTENT, np.uint32), np.zeros(EXTENT, np.uint32)]
+    assert chosen_of(kernel, arrays).checks.loops

@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import dataclass
 
-from ..llvm.instructions import IRModule
+from ..llvm.instructions import IRInstruction, IRModule
 from .accesses import Access, find_accesses
 from .entry_protocol import EntryPoint
 from .launch_facts import LaunchFacts
@@ -17,6 +17,9 @@ from .proofs.loop_iterations import long_loops
 from .proofs.ranges import Ranges
 
 __all__ = ["Analysis", "Proof"]
+
+# Calls with pointers that are accesses themselves, or read nothing; engines add the functions of their entry points.
+_KNOWN_CALLS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.", "llvm.lifetime.", "llvm.assume", "metalnb_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,8 @@ class Analysis:
         self.roots = Roots(module, entry)
         self.entry, self._function = entry, self.roots.function
         for inst in self._function:
-            if inst.opcode == "call" and inst.word in module.functions:
-                message = f"a call of {inst.word}, which is not inlined"
-                raise ValueError(message)
+            if inst.opcode == "call":
+                _check_call(inst, module)
         accesses = [a for a in find_accesses(self._function, self.roots.layout) if self._is_known(a.pointer)]
         self.accesses = [Access(n, a.inst, a.pointer, a.size, a.kind) for n, a in enumerate(accesses)]
 
@@ -86,15 +88,19 @@ class Analysis:
         """Find the accesses that are in bounds regardless of the data that the kernel reads."""
         flow = self.flow
         flow.set_stoppable(frozenset())
-        ranges = stoppable_ranges = Ranges(flow, self.roots, self.entry, facts)
-        stops = long_loops(flow, ranges, math.prod(facts.grid), self.entry.loop_budget)
-        if stops:
+        stoppable_ranges = ranges = Ranges(flow, self.roots, self.entry, facts)
+        dependencies = set(ranges.dependencies)
+        stops: frozenset[str] = frozenset()
+        # After a stop, values may be others, and other loops may be long.
+        while added := long_loops(flow, stoppable_ranges, math.prod(facts.grid), self.entry.loop_budget) - stops:
+            stops |= added
             flow.set_stoppable(stops)
             stoppable_ranges = Ranges(flow, self.roots, self.entry, facts)
+            dependencies |= stoppable_ranges.dependencies
         rooms = PointerRooms(flow, self.roots, facts, stoppable_ranges)
         unproven = [a for a in self.accesses if not self._in_bounds(a, rooms)]
         unproven_numbers = frozenset(a.number for a in unproven if a.inst.block in stoppable_ranges.reachable)
-        return Proof(unproven_numbers, stops, tuple(sorted(ranges.dependencies | stoppable_ranges.dependencies)))
+        return Proof(unproven_numbers, stops, tuple(sorted(dependencies)))
 
     def _in_bounds(self, access: Access, rooms: PointerRooms) -> bool:
         label = access.inst.block
@@ -110,3 +116,16 @@ class Analysis:
     def weakest_proof(self) -> Proof:
         """The proofs that hold for every dispatch."""
         return Proof(frozenset(a.number for a in self.accesses), frozenset(self.flow.loops), ())
+
+
+def _check_call(inst: IRInstruction, module: IRModule) -> None:
+    """Refuse a call of a function whose accesses and loops are unknown."""
+    if inst.word in module.functions:
+        message = f"a call of {inst.word}, which is not inlined"
+        raise ValueError(message)
+    if not inst.word:
+        if " asm " not in inst.text:
+            raise ValueError("a call through a pointer")
+    elif not inst.word.startswith(_KNOWN_CALLS) and any(o.type.kind == "pointer" for o in inst.operands):
+        message = f"a call of {inst.word} with a pointer argument"
+        raise ValueError(message)

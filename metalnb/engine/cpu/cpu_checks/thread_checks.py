@@ -19,9 +19,10 @@ from .check_targets import FiberTarget
 
 __all__ = ["ThreadChecks", "find_thread_checks"]
 
-# Everything is inlined into one function, so that pointers can be followed.
+# Everything is inlined into one function, so that pointers can be followed; a loop that became a call of memset or
+# strlen could be neither bounded nor stopped.
 _SIMPLIFY = (
-    "-O1", *INLINE_ALL, "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm",
+    "-O1", *INLINE_ALL, "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-disable-loop-idiom-all", "-S", "-emit-llvm",
 )  # fmt: skip
 
 

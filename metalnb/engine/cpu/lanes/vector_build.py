@@ -26,14 +26,17 @@ from ..linking import run_tool
 
 __all__ = ["compile_vectorized", "lane_count", "machine", "thread_text", "vectorize_form"]
 
-# No pass may change loops or create vectors, except complete unrolling, which moves thread arrays into registers. The
-# entire kernel becomes one function, because a call would leave the vector registers.
+# No pass may change loops or create vectors, except complete unrolling, which moves thread arrays into registers. A
+# loop that became a call of memset or strlen could be neither bounded nor stopped. The entire kernel becomes one
+# function, because a call would leave the vector registers.
 _SIMPLIFY = (
     "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
     "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
-    "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-disable-loop-idiom-memcpy", *INLINE_ALL,
+    "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-disable-loop-idiom-all", *INLINE_ALL,
 )  # fmt: skip
-_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+_NO_DIVISION = re.compile(
+    r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*""", re.MULTILINE
+)  # literals, since a string may contain the start of a comment
 _MAX_LENGTH = 40_000  # arithmetic instructions; clang compiles vector code of that length in a few seconds
 _SHORT_CELL = 3000  # characters; a shorter cell is never long after inlining
 _TEXT = ("-S", "-emit-llvm")
@@ -101,7 +104,7 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
 
 def has_division(unit: Unit) -> bool:
     """Return whether a unit may contain a division; integer divisions need a step that keeps them from trapping."""
-    return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
+    return any('R"' in text or mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
 def vectorize_form(

@@ -33,6 +33,7 @@ _SIMPLIFY = (
     "-fno-slp-vectorize",
     *(word for flag in (
         "-unroll-runtime=0", "-unroll-allow-partial=0", "-unroll-allow-peeling=0", "-unroll-allow-loop-nests-peeling=0",
+        "-disable-loop-idiom-all",
     ) for word in ("-mllvm", flag)),
     *INLINE_ALL, "-emit-llvm",
 )  # fmt: skip

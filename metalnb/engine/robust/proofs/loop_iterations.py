@@ -111,6 +111,8 @@ def _exits_at_zero(flow: GuardedFlow, header: str, values: set[Scalar]) -> bool:
 
 def _monotonic_bound(ranges: Ranges, phi: Scalar, back_edges: Incoming) -> float:
     """Return how many values a monotonic counter can take without wrapping."""
+    if len({value for value, _ in back_edges}) > 1:  # one could undo what another does
+        return math.inf
     bound = 0.0
     for value, label in back_edges:
         current = ranges.of(phi, label)
@@ -175,6 +177,7 @@ def _remaining_steps(next_value: Scalar, counter: Scalar, current: Interval, ran
     bits = counter.bits
     if next_value.op in _SCALING and _is_widened(next_value.operands[0], counter, current):
         view, amount = current.unsigned(bits), ranges.of(next_value.operands[1], label)
+        amount = amount and amount.unsigned(next_value.bits)
         if amount is None or view.low < 1 or amount.low < _SCALING[next_value.op]:
             return math.inf
         fits = next_value.op != "shl" or (amount.high < bits and view.high << amount.high < 1 << bits)

@@ -37,6 +37,16 @@ class AccessCondition:
     address: AffineAddress | None
 
 
+def _may_wrap(steps: int, step: int) -> bool:
+    """Return whether a 32-bit index plus `steps` may wrap to one in bounds, for elements of `step` bytes.
+
+    A sum above the largest signed number is out of bounds as an unsigned one. One below the least wraps to a large
+    number, which must be above the number of elements in 2^31 bytes.
+    """
+    half = 1 << _NARROW_BITS - 1
+    return steps >= half or (steps < 0 and half + steps < half // step)
+
+
 class ConditionWriter:
     """Writes conditions.
 
@@ -115,7 +125,8 @@ class ConditionWriter:
         # in 32 bits, it and its steps might wrap.
         unsigned = definition is not None and definition.opcode == "zext"
         steps, rest = (0, address.offset) if unsigned else divmod(address.offset, step)
-        narrow = "" if self._wide else self._narrow_index(index)  # half the work in vector code
+        is_wide = self._wide or _may_wrap(steps, step)
+        narrow = "" if is_wide else self._narrow_index(index)  # half the work in vector code
         element, bits = (narrow, _NARROW_BITS) if narrow else (self._widen_index(index), _WIDE_BITS)
         if steps:
             element = self._code.op(f"add i{bits} {element}, {steps}")

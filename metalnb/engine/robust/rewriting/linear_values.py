@@ -168,7 +168,9 @@ class LinearValues:
             if factor is None or b.slope or inst.opcode == "or":
                 return None
             slope = self.product(a.slope, 1 << factor if inst.opcode == "shl" and 0 <= factor < _WIDE_BITS else factor)
-        return Linear(self._code.op(f"{inst.opcode} i{a.bits} {a.start}, {b.start}"), slope, a.bits)
+        # Where it is executed, a disjoint `or` is a sum; at the loop's start its bits may overlap.
+        opcode = "add" if inst.opcode == "or" and "disjoint" in inst.flags else inst.opcode
+        return Linear(self._code.op(f"{opcode} i{a.bits} {a.start}, {b.start}"), slope, a.bits)
 
     def _extend(self, opcode: str, inner: Linear, bits: int) -> Linear | None:
         start = self._code.op(f"{opcode} i{inner.bits} {inner.start} to i{bits}")
