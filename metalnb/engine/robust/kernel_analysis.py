@@ -88,18 +88,18 @@ class Analysis:
         """Find the accesses that are in bounds regardless of the data that the kernel reads."""
         flow = self.flow
         flow.set_stoppable(frozenset())
-        stoppable_ranges = ranges = Ranges(flow, self.roots, self.entry, facts)
-        dependencies = set(ranges.dependencies)
+        analyses = [Ranges(flow, self.roots, self.entry, facts)]
         stops: frozenset[str] = frozenset()
         # After a stop, values may be others, and other loops may be long.
-        while added := long_loops(flow, stoppable_ranges, math.prod(facts.grid), self.entry.loop_budget) - stops:
+        while added := long_loops(flow, analyses[-1], math.prod(facts.grid), self.entry.loop_budget) - stops:
             stops |= added
             flow.set_stoppable(stops)
-            stoppable_ranges = Ranges(flow, self.roots, self.entry, facts)
-            dependencies |= stoppable_ranges.dependencies
-        rooms = PointerRooms(flow, self.roots, facts, stoppable_ranges)
+            analyses.append(Ranges(flow, self.roots, self.entry, facts))
+        ranges = analyses[-1]
+        rooms = PointerRooms(flow, self.roots, facts, ranges)
         unproven = [a for a in self.accesses if not self._in_bounds(a, rooms)]
-        unproven_numbers = frozenset(a.number for a in unproven if a.inst.block in stoppable_ranges.reachable)
+        unproven_numbers = frozenset(a.number for a in unproven if a.inst.block in ranges.reachable)
+        dependencies = set().union(*(analysis.dependencies for analysis in analyses))
         return Proof(unproven_numbers, stops, tuple(sorted(dependencies)))
 
     def _in_bounds(self, access: Access, rooms: PointerRooms) -> bool:
