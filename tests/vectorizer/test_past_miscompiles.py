@@ -168,3 +168,60 @@ kernel void k(device uint* out, device const uint* a, device const uchar* c, uin
         out = np.full(32, 5, np.uint32)
         kernel(out, np.full(2, a, np.uint32), c, grid=32, threadgroup=32)
         assert out.tolist() == [expected] * 32
+
+
+@pytest.mark.parametrize(("kind", "base"), [("uchar", 8), ("char", -120), ("uchar", 200)])
+def test_a_narrow_index_that_wraps_within_a_simdgroup(kind: str, base: int, instruction_set: None) -> None:
+    """A wrap of 8 bits is shorter than the distance that 32 lanes cover."""
+    kernel = mnb.compile(f"""
+kernel void k(device uchar* p, constant {kind}& base, uint t [[thread_position_in_threadgroup]]) {{
+    {kind} offset = {kind}(t * 16 + base);
+    *(device ulong*)(p + 128 + offset) = t + 1;
+}}""", engine="cpu").k  # fmt: skip
+    memory = np.zeros(1024, np.uint8)
+    kernel(memory[:512], np.array(base, np.int8 if kind == "char" else np.uint8), grid=32, threadgroup=32)
+    expected = np.zeros(1024, np.uint8)
+    for t in range(32):
+        offset = (t * 16 + base) % 256
+        start = 128 + (offset - 256 if kind == "char" and offset > 127 else offset)
+        if t >= 16:  # the lanes of a store write in order
+            expected[start : start + 8] = np.array([t + 1], np.uint64).view(np.uint8)
+    assert memory.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("inside", "after"), [
+    ("d1 = x - y; d2 = y - x; g = x > y; s += d1 * 3 ^ d2; if (g) s ^= 5;", "g ? d1 : d2"),
+    ("d1 = max(x, y); d2 = min(x, y); s += d1 * 3 ^ d2;", "d1 - d2"),
+])  # fmt: skip
+def test_a_difference_after_a_loop_is_of_each_lanes_last_iteration(
+    inside: str, after: str, instruction_set: None,
+) -> None:  # fmt: skip
+    kernel = mnb.compile(f"""#include <metal_stdlib>
+using namespace metal;
+kernel void k(device ulong* o, device const ulong* a, device const ulong* b, device const uint* m,
+              uint i [[thread_position_in_grid]]) {{
+    ulong d1, d2, s = 0; bool g = true; uint k = 0;
+    do {{ ulong x = a[(i + k) & 63], y = b[(i * 5 + k) & 63]; {inside} k++; }} while (k < m[i]);
+    o[i] = {after}; o[i + 64] = s + g;
+}}""", engine="cpu").k  # fmt: skip
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(0, 2**63, 64).astype(np.uint64) for _ in range(2))
+    m, out = rng.integers(1, 9, 64).astype(np.uint32), np.zeros(128, np.uint64)
+    kernel(out, a, b, m, grid=64, threadgroup=64)
+    last = m.astype(int) - 1
+    x, y = a[(np.arange(64) + last) % 64].tolist(), b[(np.arange(64) * 5 + last) % 64].tolist()
+    assert out[:64].tolist() == [abs(p - q) for p, q in zip(x, y, strict=True)]
+
+
+@pytest.mark.parametrize("r", [0, 5, 40])
+def test_a_comparison_is_not_decided_by_an_inactive_lane(r: int, instruction_set: None) -> None:
+    """In the lanes below r, i - r wraps; clang marks it as one that does not, since they are inactive."""
+    kernel = mnb.compile("""
+kernel void k(device uint* out, constant uint& r, uint i [[thread_position_in_grid]],
+              uint t [[thread_position_in_threadgroup]]) {
+    if (i >= r) { uint distance = i - r; if (distance <= t) out[i] = t - distance; else out[i] = 1000 + distance; }
+}""", engine="cpu").k  # fmt: skip
+    out = np.zeros(96, np.uint32)
+    kernel(out, r, grid=96, threadgroup=32)
+    expected = [0 if i < r else i % 32 - i + r if i - r <= i % 32 else 1000 + i - r for i in range(96)]
+    assert out.tolist() == expected

@@ -92,6 +92,6 @@ class LaneDivergence:
         for _, target in edges:
             counts[target] = counts.get(target, 0) + 1
         for target, count in counts.items():
-            if count > 1 and target != outer:
+            if count > 1:
                 self.joins.add(target)
         self._propagate(edges, outer)

@@ -195,7 +195,7 @@ def _widen(args: RuleArguments) -> LaneShape:
     needed = SIGNED if signed else UNSIGNED
     if a.tight & needed:
         return LaneShape(a.stride, a.align, BOTH)
-    if 0 < a.stride < _LARGEST_STRIDE:
+    if 0 < a.stride < _LARGEST_STRIDE and a.stride * (args.width - 1) < 1 << args.inst.operands[0].type.bits:
         return LaneShape(a.stride, a.align, BOTH, frozenset({args.inst.result}))
     return VARYING
 
@@ -242,10 +242,10 @@ def _compare(args: RuleArguments) -> LaneShape:
     inst = args.inst
     if args.guards or inst.operands[0].type.kind not in {"integer", "pointer"}:
         return _default(args)
-    if a.stride is not None and a.stride == b.stride:
-        needed = SIGNED if inst.word[0] == "s" else UNSIGNED
-        if inst.word in {"eq", "ne"} or a.stride == 0 or a.tight & b.tight & needed:
-            return UNIFORM
+    # Tight shapes are not sufficient: lane 0 is compared, and only active lanes are known not to wrap.
+    never_wraps = a.stride == 0 or (is_aligned(a, args.width) and is_aligned(b, args.width))
+    if a.stride is not None and a.stride == b.stride and (inst.word in {"eq", "ne"} or never_wraps):
+        return UNIFORM
     if inst.word in _ORDERED and b.stride == 0 and is_aligned(a, args.width):
         limit = args.constant(1)
         align = b.align if limit is None else power_of_two_factor(limit + _ORDERED[inst.word])

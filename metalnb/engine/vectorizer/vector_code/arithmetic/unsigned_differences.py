@@ -7,6 +7,8 @@ absolute value, which is wrong from 2^63 on (`TargetLowering::expandABD`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....llvm.instructions import IRInstruction, Operand
 from ..function_body import FunctionBody
 
@@ -45,6 +47,8 @@ def _match_select(body: FunctionBody, inst: IRInstruction) -> _Pair | None:
         return None
     if (test.opcode, first.opcode, second.opcode) != ("icmp", "sub", "sub") or test.word not in _GREATER | _LESS:
         return None
+    if not _are_current(body, inst, (test, first, second)):
+        return None
     pair, swapped = (tuple(o.text for o in first.operands), tuple(o.text for o in reversed(first.operands)))
     compared = tuple(o.text for o in test.operands)
     if tuple(o.text for o in second.operands) != swapped or compared not in {pair, swapped}:
@@ -58,8 +62,16 @@ def _match_extremes(body: FunctionBody, inst: IRInstruction) -> _Pair | None:
     high, low = (body.analysis.definitions.get(operand.text) for operand in inst.operands)
     if high is None or low is None or high.opcode != "call" or low.opcode != "call":
         return None
+    if not _are_current(body, inst, (high, low)):
+        return None
     names = [extreme.word.rsplit(".", 1)[0] for extreme in (high, low)]
     if sorted(names) != ["llvm.umax", "llvm.umin"] or {o.text for o in high.operands} != {o.text for o in low.operands}:
         return None
     x, y = high.operands[:2]
     return (x, y), names[0] == "llvm.umax"
+
+
+def _are_current(body: FunctionBody, inst: IRInstruction, definitions: Sequence[IRInstruction]) -> bool:
+    """Return whether an instruction is in the loops of these: after one, their operands are another iteration's."""
+    flow = body.analysis.flow
+    return all(flow.is_in_loop(flow.loop_of[definition.block], inst.block) for definition in definitions)
