@@ -111,3 +111,19 @@ void f2(device float* y, int i) { y[i + 1] = 2; }
 kernel void f(device float* y, device const int* s) { auto g = s[0] > 3 ? &f1 : &f2; g(y, s[0]); }"""
     with pytest.warns(mnb.MetalnbWarning, match="call through a pointer"):
         mnb.compile(text, engine="cpu").f(np.zeros(16, np.float32), words(2, dtype=np.int32), grid=1)
+
+
+def test_pointers_of_a_struct_in_a_threads_array_are_not_taken_for_other_buffers() -> None:
+    """Accesses through them are not checked, as those through the struct itself are not."""
+    kernel = mnb.compile(HEAD + """
+struct Pair { device float* p; device float* r; };
+kernel void f(constant Pair& pair, device float* y, device const uint* s, uint t [[thread_position_in_grid]]) {
+    device float* q[4];
+    for (uint k = 0; k < 4; k++) q[k] = ((k + s[k]) & 1) ? pair.p : pair.r;
+    y[t] = q[s[t] & 3][t];
+}""", engine="cpu").f  # fmt: skip
+    p, r = np.arange(4, dtype=np.float32), np.arange(10, 14, dtype=np.float32)
+    y, s = np.zeros(4, np.float32), words(0, 1, 2, 3)
+    kernel({"p": mnb.asarray(p), "r": mnb.asarray(r)}, y, s, grid=4)
+    chosen = [(k + s[k]) & 1 for k in range(4)]
+    assert y.tolist() == [(p if chosen[s[t] & 3] else r)[t] for t in range(4)]

@@ -105,11 +105,22 @@ class Roots:
         while worklist:
             loads = [s.inst for s in self._sources(worklist.pop(), visited) if s.op == "load" and s.inst is not None]
             for holder in (self.values.of(inst.pointer) for inst in loads):
-                root = self.root_of(self.address_of(holder).root)
-                if root is not None and root.kind == "argument":
+                kind = self._kind_of(holder)
+                if kind == "argument" or (kind == "variable" and self._arguments_hold_pointers):
                     return True
                 worklist.append(holder)
         return False
+
+    def _kind_of(self, pointer: Scalar) -> str:
+        """Return the kind of memory that a pointer leads to, or an empty string."""
+        root = self.root_of(self.address_of(pointer).root)
+        return root.kind if root is not None else ""
+
+    @functools.cached_property
+    def _arguments_hold_pointers(self) -> bool:
+        """Whether a pointer is loaded from an argument; a variable may then hold it, too."""
+        loads = (inst for inst in self.function if inst.opcode == "load" and inst.type.kind == "pointer")
+        return any(self._kind_of(self.values.of(inst.pointer)) == "argument" for inst in loads)
 
     @functools.cached_property
     def all_names(self) -> frozenset[str]:
