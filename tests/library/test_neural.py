@@ -211,6 +211,10 @@ def test_mismatched_arrays_are_refused(call: Any, why: str) -> None:
 def test_targets_and_indices_are_checked() -> None:
     with pytest.raises(IndexError):
         mnb.cross_entropy(ones(3, 4), mnb.asarray([1, 2, 4]))
+    for loss in (mnb.cross_entropy, mnb.nll_loss):
+        with pytest.raises(IndexError, match="targets must be classes from 0 to 3, or ignore_index=-100; got -1"):
+            loss(ones(3, 4), mnb.asarray([1, -1, 2]))
+        assert loss(ones(3, 4), mnb.asarray([1, -1, 2]), ignore_index=-1).shape == ()
     with pytest.raises(TypeError, match="targets must be class indices"):
         mnb.nll_loss(ones(3, 4), ones(3))
     with pytest.raises(TypeError, match="takes floats; got int64"):
