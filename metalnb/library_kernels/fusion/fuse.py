@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from html import escape
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.float32)
 class _TracedCall(NamedTuple):
     """A function traced for one kind of arguments: its kernels, each with the indices of its results."""
 
+    trace: Trace
     kernels: tuple[tuple[FusedKernel, list[int]], ...]
     results: int
     is_tuple: bool
@@ -127,6 +129,7 @@ class Fused:
             raise TypeError(f"{self._function.__name__}: {message}") from None
         if traced is None:
             traced = self._traced_calls[key] = self._trace(arguments)
+        traced.trace.check_values(arguments)
         arguments = _move_to_engine(arguments)
         self._last, self._engine = traced, next(a.engine for a in arguments.values() if type(a) is Array)
         results: list[Any] = [None] * traced.results
@@ -148,7 +151,8 @@ class Fused:
                 parts[argument] = value
                 continue
             (arrays if kind == "array" else numbers)[argument] = dtype
-            parts[argument] = Traced(trace, f"in_{argument}", dtype, frozenset((argument,)), weak=weak)
+            part = parts[argument] = Traced(trace, f"in_{argument}", dtype, frozenset((argument,)), weak=weak)
+            part.evaluate = operator.itemgetter(argument)
         returned = self._function(**parts)
         is_tuple = isinstance(returned, tuple)
         results = list(returned) if is_tuple else [returned]
@@ -156,7 +160,7 @@ class Fused:
             if not isinstance(result, Traced):
                 message = "a fused function returns an array made of its arguments, or a tuple of such"
                 raise TypeError(f"{name}: {message}; got {type(result).__name__}.")
-        return _TracedCall(tuple(kernels_of(trace, results, arrays, numbers)), len(results), is_tuple)
+        return _TracedCall(trace, tuple(kernels_of(trace, results, arrays, numbers)), len(results), is_tuple)
 
 
 def _kind(value: Any) -> tuple[str, Any, bool]:
