@@ -262,6 +262,22 @@ def test_numbers_are_accepted_or_refused_as_by_separate_ops(function: Any, dtype
         assert (got.dtype, got.tolist()) == (expected.dtype, expected.tolist())
 
 
+@pytest.mark.parametrize("constants", [
+    ((2,), (2.0,), (True,), (np.int16(2),), (np.float32(2),)), (((1,), "a"), ((True,), "a"), ((1.0,), "a")),
+    (frozenset((1,)), frozenset((1.0,)), frozenset((True,))), ((0.0,), (-0.0,)),
+])  # fmt: skip
+def test_constants_that_are_equal_may_differ_in_type(constants: Any) -> None:
+    def scale(x: Any, options: Any) -> Any:
+        (factor, *_) = options
+        return x * (factor[0] if isinstance(factor, tuple) else factor)
+
+    fused, x = mnb.fuse(scale), mnb.asarray(np.array([1, 2], np.int8))
+    for options in (*constants, *constants):
+        got, expected = fused(x, options), scale(x, options)
+        assert got.dtype == expected.dtype
+        assert got.numpy().tobytes() == expected.numpy().tobytes()
+
+
 def test_a_number_is_checked_at_each_call() -> None:
     x = mnb.asarray(np.array([0, 1, 2], np.uint8))
     fused = mnb.fuse(SUM)

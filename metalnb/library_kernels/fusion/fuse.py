@@ -121,7 +121,7 @@ class Fused:
         bound = self._signature.bind(*args, **options)
         bound.apply_defaults()
         arguments = bound.arguments
-        key = tuple([_kind(value) for value in arguments.values()])
+        key = tuple([_key(value) for value in arguments.values()])
         try:
             traced = self._traced_calls.get(key)
         except TypeError as error:
@@ -176,6 +176,21 @@ def _kind(value: Any) -> tuple[str, Any, bool]:
     if isinstance(value, (np.integer, np.floating)):
         return "number", as_dtype(value.dtype, "fuse"), False
     return "value", value, False
+
+
+def _key(value: Any) -> Any:
+    """Return what a trace depends on: an argument's kind, or a constant's value and type."""
+    kind = _kind(value)
+    return ("value", _typed(value)) if kind[0] == "value" else kind
+
+
+def _typed(value: Any) -> Any:
+    """Return a constant with its types: 2 equals 2.0 and True equals 1, but they promote differently."""
+    if isinstance(value, (float, np.floating)):
+        return type(value), float(value).hex()  # which distinguishes 0.0 from -0.0
+    if isinstance(value, tuple):
+        return type(value), tuple([_typed(part) for part in value])
+    return type(value), frozenset(map(_typed, value)) if isinstance(value, frozenset) else value
 
 
 def _move_to_engine(arguments: dict[str, Any]) -> dict[str, Any]:
