@@ -150,6 +150,23 @@ def test_arguments_may_differ_in_a_suffix() -> None:
     assert float(total(x, x)) == -6
 
 
+def shift(a: Any, /, b: Any = 1, *rest: Any, c: Any = 2, **options: Any) -> Any:
+    assert not rest
+    return a * b - c + sum(value * 10**i for i, value in enumerate(options.values()))
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"c": 5}, {"b": 2.5}, {"d": 1, "e": 2}, {"e": 2, "d": 1}, {"d": 1.5}, {"options": 3, "rest": 4},
+])  # fmt: skip
+def test_parameters_of_every_kind_are_fused(options: dict[str, Any]) -> None:
+    fused, x = mnb.fuse(shift), mnb.asarray(np.array([1, 2], np.int8))
+    for given in (options, {**options, "array": x}, options):
+        got, expected = fused(x, **given), shift(x, **given)
+        assert (got.dtype, got.tolist()) == (expected.dtype, expected.tolist())
+    b = options.get("b", 3)
+    assert fused(x, b, c=x).tolist() == shift(x, b, c=x).tolist()
+
+
 def test_several_results_are_a_kernel_each() -> None:
     @mnb.fuse
     def both(a: Any, b: Any) -> Any:
@@ -401,5 +418,10 @@ def test_unsuitable_arguments_are_refused() -> None:
         mnb.fuse(lambda a: a + 1)(2.0)
     with pytest.raises(TypeError, match="is not an array, a number"):
         mnb.fuse(lambda a, b: a + b[0])(mnb.ones(2), [1, 2])
+    with pytest.raises(TypeError, match=r"<lambda>: arguments in \*rest are not fused\. Give each argument a param"):
+        mnb.fuse(lambda a, *rest: a + rest[0])(mnb.ones(2), mnb.ones(2))
+    for keyword in ("a", "a b"):
+        with pytest.raises(TypeError, match=f"'{keyword}' cannot name an argument in ..options. Rename it"):
+            mnb.fuse(lambda a, /, **options: a + options.popitem()[1])(mnb.ones(2), **{keyword: 1})
     with pytest.raises(TypeError, match="missing a required argument"):
         mnb.fuse(polynomial)(mnb.ones(2))

@@ -7,6 +7,7 @@ import inspect
 import operator
 from collections.abc import Callable
 from html import escape
+from inspect import Parameter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,8 @@ class Fused:
         functools.update_wrapper(self, function)
         self._function = function
         self._signature = inspect.signature(function)
+        kinds = {p.kind: name for name, p in self._signature.parameters.items()}
+        self._rest, self._options = (kinds.get(k, "") for k in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD))
         self._traced_calls: dict[Any, _TracedCall] = {}
         self._last: _TracedCall | None = None
         self._engine: Any = None
@@ -60,7 +63,7 @@ class Fused:
     @property
     def _arguments(self) -> inspect.Signature:
         """The function's parameters, without their annotations."""
-        parameters = [p.replace(annotation=inspect.Parameter.empty) for p in self._signature.parameters.values()]
+        parameters = [p.replace(annotation=Parameter.empty) for p in self._signature.parameters.values()]
         return inspect.Signature(parameters)
 
     @property
@@ -120,15 +123,15 @@ class Fused:
             return self._function(*args, **options)  # part of another fused function
         bound = self._signature.bind(*args, **options)
         bound.apply_defaults()
-        arguments = bound.arguments
-        key = tuple([_key(value) for value in arguments.values()])
+        arguments, names = self._named(bound.arguments)
+        key = (names, *[_key(value) for value in arguments.values()])
         try:
             traced = self._traced_calls.get(key)
         except TypeError as error:
             message = f"an argument is not an array, a number or a hashable value: {error}."
             raise TypeError(f"{self._function.__name__}: {message}") from None
         if traced is None:
-            traced = self._traced_calls[key] = self._trace(arguments)
+            traced = self._traced_calls[key] = self._trace(arguments, names)
         traced.trace.check_values(arguments)
         arguments = _move_to_engine(arguments)
         self._last, self._engine = traced, next(a.engine for a in arguments.values() if type(a) is Array)
@@ -138,7 +141,29 @@ class Fused:
                 results[position] = result
         return tuple(results) if traced.is_tuple else results[0]
 
-    def _trace(self, arguments: dict[str, Any]) -> _TracedCall:
+    def _named(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return a call's arguments by name, and the names of those that have no parameter of their own."""
+        if not self._rest and not self._options:
+            return arguments, ()
+        name, own = self._function.__name__, {**arguments}
+        if own.pop(self._rest, ()):
+            cure = "Give each argument a parameter of its own"
+            raise TypeError(f"{name}: arguments in *{self._rest} are not fused. {cure}, or pass them in **options.")
+        options = own.pop(self._options, {})
+        for keyword in options:
+            if keyword in own or not keyword.isidentifier():
+                raise TypeError(f"{name}: {keyword!r} cannot name an argument in **{self._options}. Rename it.")
+        return {**own, **options}, tuple(options)
+
+    def _call_with(self, parts: dict[str, Any], names: tuple[str, ...]) -> Any:
+        """Call the function with a part for each argument, as `_named` returns them."""
+        arguments = {n: part for n, part in parts.items() if n not in names}
+        if self._options:
+            arguments[self._options] = {n: parts[n] for n in names}
+        bound = inspect.BoundArguments(self._signature, arguments)
+        return self._function(*bound.args, **bound.kwargs)
+
+    def _trace(self, arguments: dict[str, Any], names: tuple[str, ...]) -> _TracedCall:
         """Call the function with placeholders, and compile its operations to kernels."""
         name = self._function.__name__
         trace = Trace(name, self._function.__code__)
@@ -153,7 +178,7 @@ class Fused:
             (arrays if kind == "array" else numbers)[argument] = dtype
             part = parts[argument] = Traced(trace, f"in_{argument}", dtype, frozenset((argument,)), weak=weak)
             part.evaluate = operator.itemgetter(argument)
-        returned = self._function(**parts)
+        returned = self._call_with(parts, names)
         is_tuple = isinstance(returned, tuple)
         results = list(returned) if is_tuple else [returned]
         for result in results:

@@ -153,7 +153,7 @@ class Trace:
             self.checks[type_name, operand.text] = operand.evaluate, check
 
     def check_power(self, caller: str, power: Traced, check: Callable[[Any], None]) -> None:
-        """Check at each call that a power is one of an integer.
+        """Check a power of integers at each call.
 
         Raises
         ------
