@@ -251,6 +251,8 @@ def fuse(function: Callable[..., Any], /) -> Fused:
     ------
     TypeError
         At a call, for an operation that cannot be fused; the message names its line.
+    OverflowError, ValueError
+        At a call, for a Python integer that a dtype cannot hold, and a negative power of integers, as by separate ops.
 
     Examples
     --------
