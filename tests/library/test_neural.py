@@ -45,8 +45,8 @@ def test_running_statistics_may_be_numpys() -> None:
 
 
 @pytest.mark.parametrize("unfit", [
-    np.ones(6, np.float32)[::2], np.ones(3), mnb.broadcast_to(mnb.ones(1), (3,)),
-], ids=["strided", "float64", "broadcast"])  # fmt: skip
+    np.ones(6, np.float32)[::2], np.ones(3), mnb.broadcast_to(mnb.ones(1), (3,)), mnb.ones(3, dtype="int32"),
+], ids=["strided", "float64", "broadcast", "integers"])  # fmt: skip
 def test_running_statistics_are_both_moved_or_neither(unfit: Any) -> None:
     own, before = mnb.zeros(3), np.asarray(unfit).tolist()
     for pair in ((own, unfit), (unfit, own)):

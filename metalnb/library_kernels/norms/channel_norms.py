@@ -56,6 +56,8 @@ def _channel_row(caller: str, name: str, value: Any, x: Array) -> Array | None:
 def _writable(caller: str, statistic: Any, x: Array) -> Array:
     """Return a running statistic to write into, over the same memory; `x` names the engine."""
     target = asarray(statistic, copy=False, device=x.device)
+    if not is_float(target.dtype):
+        raise TypeError(f"{caller} must be of floats to be moved; got {target.dtype}. Pass one of mnb.float32.")
     check_writable(caller, target)
     return target
 
