@@ -561,6 +561,7 @@ def batch_norm(
         Floating-point.
     running_mean, running_var : Array (C,), or None
         The statistics of each channel; used if not training, and moved towards the batch's by `momentum` if training.
+        NumPy arrays to be moved must be contiguous and writable.
     weight, bias : Array (C,), optional
     training : bool
         Whether to use the batch's own means and variances, which takes three more passes.
@@ -574,8 +575,8 @@ def batch_norm(
     Raises
     ------
     ValueError
-        For shapes that do not fit, without running statistics if not training, and for a batch of one element per
-        channel.
+        For shapes that do not fit, without running statistics if not training, for a batch of one element per
+        channel, and for statistics that cannot be moved in their own memory; nothing is moved then.
     """
 
 @_op

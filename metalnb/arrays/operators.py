@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..errors import ArgumentError
 from .core import Core
 from .implementations import implementations
 
@@ -51,7 +52,13 @@ def _is_operand(other: Any) -> bool:
 
 
 def _matmul_in_place(self: Any, other: Any) -> Any:
-    self[...] = self @ other
+    result = self @ other
+    if result.shape != self.shape:
+        raise ArgumentError(f"matmul: the result has shape {result.shape}, out has {self.shape}. Use x = x @ y.")
+    if result.dtype != self.dtype and not np.can_cast(result.dtype, self.dtype, "same_kind"):
+        message = f"matmul: a result of {result.dtype} does not fit into out of {self.dtype}. Use x = x @ y."
+        raise TypeError(message)
+    self[...] = result
     return self
 
 

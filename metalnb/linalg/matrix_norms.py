@@ -134,8 +134,8 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     dtype = promote(a.dtype, b.dtype, "linalg.cross")
     if a.shape[axis_of("linalg.cross", axis, a.ndim)] != 3 or b.shape[axis_of("linalg.cross", axis, b.ndim)] != 3:
         raise ValueError(f"linalg.cross: axis {axis} must have length 3; got shapes {a.shape} and {b.shape}.")
-    shape = broadcast("linalg.cross", [a.shape, b.shape])
-    first, second = (moveaxis(broadcast_to(convert(x, dtype), shape), axis, -1) for x in (a, b))
+    first, second = (moveaxis(convert(x, dtype), axis, -1) for x in (a, b))
+    broadcast("linalg.cross", [first.shape, second.shape])
     multiply, subtract = BY_NAME["multiply"], BY_NAME["subtract"]
     parts = [
         subtract(multiply(first[..., i], second[..., j]), multiply(first[..., j], second[..., i]))

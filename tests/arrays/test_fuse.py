@@ -150,6 +150,23 @@ def test_arguments_may_differ_in_a_suffix() -> None:
     assert float(total(x, x)) == -6
 
 
+def shift(a: Any, /, b: Any = 1, *rest: Any, c: Any = 2, **options: Any) -> Any:
+    assert not rest
+    return a * b - c + sum(value * 10**i for i, value in enumerate(options.values()))
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"c": 5}, {"b": 2.5}, {"d": 1, "e": 2}, {"e": 2, "d": 1}, {"d": 1.5}, {"options": 3, "rest": 4},
+])  # fmt: skip
+def test_parameters_of_every_kind_are_fused(options: dict[str, Any]) -> None:
+    fused, x = mnb.fuse(shift), mnb.asarray(np.array([1, 2], np.int8))
+    for given in (options, {**options, "array": x}, options):
+        got, expected = fused(x, **given), shift(x, **given)
+        assert (got.dtype, got.tolist()) == (expected.dtype, expected.tolist())
+    b = options.get("b", 3)
+    assert fused(x, b, c=x).tolist() == shift(x, b, c=x).tolist()
+
+
 def test_several_results_are_a_kernel_each() -> None:
     @mnb.fuse
     def both(a: Any, b: Any) -> Any:
@@ -225,8 +242,67 @@ def test_integers_given_as_numbers_stay_exact() -> None:
     assert add(a, 0.5).dtype == mnb.float32
     assert add(mnb.ones(2, dtype=mnb.float16), 0.1).dtype == mnb.float16
     assert add(mnb.ones(2, dtype=mnb.float16), np.float32(0.1)).dtype == mnb.float32
-    with pytest.raises(OverflowError, match="beyond int64"):
+    with pytest.raises(OverflowError, match="int64 cannot hold 1180591620717411303424"):
         add(a, 2**70)
+
+
+SUM, POWER = (lambda x, k: x + k), (lambda x, k: x**k)
+NUMBERS = (
+    *((SUM, d, k) for d, k in (
+        ("uint8", -1), ("uint8", 300), ("uint8", 255), ("int32", 2**40), ("int8", -128), ("uint64", 2**63),
+        ("uint64", 2**64), ("uint64", np.uint64(2**63)), ("uint64", -1), ("int64", 2**63), ("int64", np.int8(-3)),
+    )),
+    (lambda x, k: x < k, "uint8", -1), (lambda x, k: mnb.where(x > 1, k, x), "uint8", 300),
+    (lambda x, k: x + (2 * k - 1), "uint8", 0), (lambda x, k: x + (2 * k - 1), "uint8", 128),
+    (lambda x, k: x + (k // 2 % 7 + abs(~k & 6 ^ 1)), "uint8", 300), (lambda x, k: x + ((k << 3) | 1), "uint8", 40),
+    (lambda x, k: x + k**2, "uint8", 20), (lambda x, k: x + k**2, "uint8", -5),
+    *((POWER, d, k) for d, k in (
+        ("int32", 3), ("int32", -1), ("uint8", 300), ("float32", -1), ("int32", np.int8(3)), ("int32", np.int8(-3)),
+        ("int32", np.array([0, 1, 2], np.int8)), ("int32", np.array([0, 1, -2], np.int8)), ("int8", 2.0),
+    )),
+    (lambda x, k: x ** (k - 1), "int32", 1), (lambda x, k: x ** (k - 1), "int32", 0), (lambda x, k: k**x, "int32", 3),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "dtype", "number"), NUMBERS)
+def test_numbers_are_accepted_or_refused_as_by_separate_ops(function: Any, dtype: str, number: Any) -> None:
+    x = mnb.asarray(np.array([0, 1, 2], dtype))
+    fused = mnb.fuse(function)
+    try:
+        expected = function(x, mnb.asarray(number) if isinstance(number, np.ndarray) else number)
+    except (OverflowError, ValueError) as error:
+        for _ in range(2):
+            with pytest.raises(type(error), match=r"cannot hold|negative power"):
+                fused(x, number)
+    else:
+        got = fused(x, number)
+        assert (got.dtype, got.tolist()) == (expected.dtype, expected.tolist())
+
+
+@pytest.mark.parametrize("constants", [
+    ((2,), (2.0,), (True,), (np.int16(2),), (np.float32(2),)), (((1,), "a"), ((True,), "a"), ((1.0,), "a")),
+    (frozenset((1,)), frozenset((1.0,)), frozenset((True,))), ((0.0,), (-0.0,)),
+])  # fmt: skip
+def test_constants_that_are_equal_may_differ_in_type(constants: Any) -> None:
+    def scale(x: Any, options: Any) -> Any:
+        (factor, *_) = options
+        return x * (factor[0] if isinstance(factor, tuple) else factor)
+
+    fused, x = mnb.fuse(scale), mnb.asarray(np.array([1, 2], np.int8))
+    for options in (*constants, *constants):
+        got, expected = fused(x, options), scale(x, options)
+        assert got.dtype == expected.dtype
+        assert got.numpy().tobytes() == expected.numpy().tobytes()
+
+
+def test_a_number_is_checked_at_each_call() -> None:
+    x = mnb.asarray(np.array([0, 1, 2], np.uint8))
+    fused = mnb.fuse(SUM)
+    assert fused(x, 255).tolist() == [255, 0, 1]
+    with pytest.raises(OverflowError, match=r"uint8 cannot hold 256 .line .* Pass mnb\.asarray.256. for a wider"):
+        fused(x, 256)
+    with pytest.raises(OverflowError, match=r"int64 cannot hold .* Pass a float"):
+        fused(mnb.ones(2), 2**63)
 
 
 REDUCTIONS = {"sum": mnb.sum, "max": mnb.max, "min": mnb.min, "mean": mnb.mean}
@@ -324,6 +400,7 @@ REFUSED = (
     (lambda a: mnb.where(a, a, 1), (mnb.arange, 2), TypeError, "where: condition must be bool; got int64"),
     (lambda a: a.astype(mnb.int8) + 300, (mnb.ones, 2), OverflowError, "int8 cannot hold 300"),
     (lambda a: a + 1 > a.astype("complex64"), (mnb.ones, 2), TypeError, "arrays cannot have the dtype complex64"),
+    (lambda a: a ** (a + 1), (mnb.arange, 2), TypeError, "pow of integers is fused only if the power is an argument"),
     (lambda a: a + mnb.ones(2), (mnb.ones, 2), TypeError, "Array, which is not an argument of the fused function"),
     (lambda a: a & 1, (mnb.ones, 2), TypeError, "bitwise_and takes bool and integers; got float32"),
     (lambda a: mnb.nextafter(a, 1), (mnb.ones, 2), TypeError, "nextafter cannot be fused: it depends on the dtype"),
@@ -341,5 +418,10 @@ def test_unsuitable_arguments_are_refused() -> None:
         mnb.fuse(lambda a: a + 1)(2.0)
     with pytest.raises(TypeError, match="is not an array, a number"):
         mnb.fuse(lambda a, b: a + b[0])(mnb.ones(2), [1, 2])
+    with pytest.raises(TypeError, match=r"<lambda>: arguments in \*rest are not fused\. Give each argument a param"):
+        mnb.fuse(lambda a, *rest: a + rest[0])(mnb.ones(2), mnb.ones(2))
+    for keyword in ("a", "a b"):
+        with pytest.raises(TypeError, match=f"'{keyword}' cannot name an argument in ..options. Rename it"):
+            mnb.fuse(lambda a, /, **options: a + options.popitem()[1])(mnb.ones(2), **{keyword: 1})
     with pytest.raises(TypeError, match="missing a required argument"):
         mnb.fuse(polynomial)(mnb.ones(2))

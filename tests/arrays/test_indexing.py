@@ -21,6 +21,7 @@ BASIC: list[Any] = [
     (..., 2), (slice(None), 1), (None, 1, ..., None), (slice(0, 0),), (1, ..., slice(None, None, 2)),
 ]  # fmt: skip
 MASK = HOST % 7 == 0
+MASK_OF_LINE = (np.arange(4000) > 0) & (np.arange(4000) < 3001)
 ADVANCED: list[Any] = [
     [0, 2], np.array([3, -1, 0]), np.array([[0, 1], [2, 3]]), ([0, 2], [1, 4]), ([0, 2], slice(None), [1, 4]),
     (slice(None), [1, 4]), (..., [5, 0]), (1, [0, 2]), ([0, 1], 2, [3, 4]), (0, slice(None), [1, 2]), (None, [1, 2]),
@@ -209,3 +210,34 @@ def test_a_float64_scalar_is_a_python_number() -> None:
     for key in (0, [1], np.array([False, False, True])):
         x[key] = np.float64(2.5)
     assert x.tolist() == [2.5, 2.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("key", "of"),
+    [
+        (MASK_OF_LINE, lambda x: x[: MASK_OF_LINE.sum()]), (MASK_OF_LINE, lambda x: x[-int(MASK_OF_LINE.sum()) :]),
+        (np.arange(1, 3001), lambda x: x[:3000]), (np.arange(3000), lambda x: x[1:3001][::-1]),
+        (np.array([[1, 0]]), lambda x: x[1:2]),
+    ],
+)  # fmt: skip
+def test_a_value_that_overlaps_is_read_before_elements_at_an_index_are_written(key: Any, of: Any) -> None:
+    host = np.arange(4000, dtype=np.float32)
+    expected = host.copy()
+    expected[key] = of(host)
+    shared = host.copy()
+    for x, value in ((mnb.array(host), None), (mnb.asarray(host.copy()), None), (mnb.asarray(shared), of(shared))):
+        x[on_engine(key)] = of(x) if value is None else value
+        assert np.array_equal(x.read(), expected)
+
+
+def test_a_row_that_overlaps_is_read_before_rows_are_written() -> None:
+    host = np.arange(64 * 3000, dtype=np.float32)
+    expected, x = host.copy(), mnb.array(host)
+    expected.reshape(64, 3000)[[0, 1, 5]] = host[1:3001]
+    mnb.put(x.reshape((64, 3000)), [0, 1, 5], x[1:3001].reshape((1, 3000)), axis=0)
+    assert np.array_equal(x.read(), expected)
+    bits = np.arange(4000) % 3 > 0
+    x, expected = mnb.array(bits), bits.copy()
+    x[1:][x[:-1]] = x[: int(bits[:-1].sum())]
+    expected[1:][bits[:-1]] = bits[: int(bits[:-1].sum())]
+    assert np.array_equal(x.read(), expected)

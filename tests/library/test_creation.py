@@ -52,6 +52,22 @@ def test_counting_by_integers_is_exact(start: int, stop: int, step: int) -> None
         assert np.array_equal(got.read(), expected)
 
 
+@pytest.mark.parametrize("args", [
+    (0, np.uint8(10), 3), (np.uint8(5), np.uint8(3)), (np.int8(-100), np.int8(100)), (0, np.uint64(10), np.uint8(3)),
+    (np.uint8(5), np.uint8(1), -1), (np.uint8(200),), (np.int16(30000), np.int16(-30000), np.int16(-7000)),
+    (np.uint8(3), np.uint8(5), 0.5), (np.uint8(5), np.uint8(3), 0.5), (np.uint8(250), 300, np.uint8(20)),
+])  # fmt: skip
+def test_counting_by_numpys_integers_does_not_wrap(args: Any) -> None:
+    exact = [v.item() if isinstance(v, np.generic) else v for v in args]
+    assert mnb.arange(*args).tolist() == np.arange(*exact).tolist()
+
+
+def test_ends_of_a_geometric_sequence_may_be_any_numbers() -> None:
+    for start, stop in ((np.int8(10), np.int8(100)), (1e-30, 1e-20), (np.int8(-100), np.int8(-1))):
+        expected = np.geomspace(float(start), float(stop), 3) / float(start)
+        np.testing.assert_allclose(mnb.geomspace(start, stop, 3).read() / float(start), expected, rtol=1e-5)
+
+
 def test_counting_reaches_the_ends_of_the_dtypes() -> None:
     for dtype in ("int8", "uint8", "int64", "uint64"):
         held = np.iinfo(dtype)

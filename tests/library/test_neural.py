@@ -34,6 +34,27 @@ def test_running_statistics_are_moved() -> None:
     assert np.allclose(var.read(), 0.75 + 0.25 * host.var((0, 2), ddof=1), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("shared_memory")
+def test_running_statistics_may_be_numpys() -> None:
+    x = mnb.asarray(np.arange(24, dtype=np.float32).reshape(4, 3, 2) ** 1.5)
+    expected = mnb.zeros(3), mnb.ones(3)
+    mnb.batch_norm(x, *expected, training=True)
+    mean, var = np.zeros(3, np.float32), np.ones(3, np.float32)
+    mnb.batch_norm(x, mean, var, training=True)
+    assert (mean.tolist(), var.tolist()) == tuple(e.tolist() for e in expected)
+
+
+@pytest.mark.parametrize("unfit", [
+    np.ones(6, np.float32)[::2], np.ones(3), mnb.broadcast_to(mnb.ones(1), (3,)), mnb.ones(3, dtype="int32"),
+], ids=["strided", "float64", "broadcast", "integers"])  # fmt: skip
+def test_running_statistics_are_both_moved_or_neither(unfit: Any) -> None:
+    own, before = mnb.zeros(3), np.asarray(unfit).tolist()
+    for pair in ((own, unfit), (unfit, own)):
+        with pytest.raises((ValueError, TypeError)):
+            mnb.batch_norm(mnb.asarray(np.eye(3, dtype=np.float32)), *pair, training=True)
+    assert (own.tolist(), np.asarray(unfit).tolist()) == ([0, 0, 0], before)
+
+
 def test_large_batches_are_convolved_in_parts(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     from metalnb.library_kernels.launching import convolution_launch
     from metalnb.library_kernels.neural import convolution
@@ -211,6 +232,10 @@ def test_mismatched_arrays_are_refused(call: Any, why: str) -> None:
 def test_targets_and_indices_are_checked() -> None:
     with pytest.raises(IndexError):
         mnb.cross_entropy(ones(3, 4), mnb.asarray([1, 2, 4]))
+    for loss in (mnb.cross_entropy, mnb.nll_loss):
+        with pytest.raises(IndexError, match="targets must be classes from 0 to 3, or ignore_index=-100; got -1"):
+            loss(ones(3, 4), mnb.asarray([1, -1, 2]))
+        assert loss(ones(3, 4), mnb.asarray([1, -1, 2]), ignore_index=-1).shape == ()
     with pytest.raises(TypeError, match="targets must be class indices"):
         mnb.nll_loss(ones(3, 4), ones(3))
     with pytest.raises(TypeError, match="takes floats; got int64"):

@@ -58,7 +58,8 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    is_integral = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
+    start, stop, step = map(_as_python, (start, stop, step))
+    is_integral = all(isinstance(v, int) for v in (start, stop, step))
     target = as_dtype(dtype, "arange") if dtype is not None else _INT if is_integral else _FLOAT
     if not step or not all(map(math.isfinite, (start, stop, step))):
         raise ValueError(f"arange: needs finite numbers and a step other than 0; got {start}, {stop}, {step}.")
@@ -70,6 +71,11 @@ def arange(
         raise TypeError("arange: takes integer and floating dtypes; got bool.")
     first = int(start)
     return _integers(out, first, int(step) if is_integral else int(start + step) - first)
+
+
+def _as_python(number: Any) -> Any:
+    """Return one of NumPy's integers as Python's: their differences do not wrap."""
+    return operator.index(number) if isinstance(number, np.integer) else number
 
 
 def _integers(out: Array, start: int, step: int) -> Array:
@@ -180,7 +186,7 @@ def geomspace(
         For a dtype that is not floating.
     """
     target = _floating("geomspace", dtype)
-    if start * stop <= 0:
+    if not start or not stop or (start < 0) != (stop < 0):
         raise ValueError(f"geomspace: start and stop must be nonzero and have the same sign; got {start} and {stop}.")
     steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
     result: Array = BY_NAME["pow"](2.0, steps) * float(start)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.promotion import is_float
+from ..fusion.tracing import Traced
 from .elementwise_op import Elementwise
 from .elementwise_text import Formula
 from .op_info import OpInfo
@@ -36,6 +37,10 @@ def _refuse_negative_power(name: str, operands: tuple[Any, ...]) -> None:
     base, power = operands
     dtype = getattr(base, "dtype", None)
     if isinstance(power, bool) or isinstance(base, float) or (isinstance(dtype, np.dtype) and is_float(dtype)):
+        return
+    if isinstance(power, Traced):
+        if power.dtype.kind == "i":
+            power.trace.check_power(name, power, lambda value: _refuse_negative_power(name, (0, value)))
         return
     if isinstance(power, int):
         least = power

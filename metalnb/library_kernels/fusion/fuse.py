@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from html import escape
+from inspect import Parameter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.float32)
 class _TracedCall(NamedTuple):
     """A function traced for one kind of arguments: its kernels, each with the indices of its results."""
 
+    trace: Trace
     kernels: tuple[tuple[FusedKernel, list[int]], ...]
     results: int
     is_tuple: bool
@@ -47,6 +50,8 @@ class Fused:
         functools.update_wrapper(self, function)
         self._function = function
         self._signature = inspect.signature(function)
+        kinds = {p.kind: name for name, p in self._signature.parameters.items()}
+        self._rest, self._options = (kinds.get(k, "") for k in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD))
         self._traced_calls: dict[Any, _TracedCall] = {}
         self._last: _TracedCall | None = None
         self._engine: Any = None
@@ -58,7 +63,7 @@ class Fused:
     @property
     def _arguments(self) -> inspect.Signature:
         """The function's parameters, without their annotations."""
-        parameters = [p.replace(annotation=inspect.Parameter.empty) for p in self._signature.parameters.values()]
+        parameters = [p.replace(annotation=Parameter.empty) for p in self._signature.parameters.values()]
         return inspect.Signature(parameters)
 
     @property
@@ -118,15 +123,16 @@ class Fused:
             return self._function(*args, **options)  # part of another fused function
         bound = self._signature.bind(*args, **options)
         bound.apply_defaults()
-        arguments = bound.arguments
-        key = tuple([_kind(value) for value in arguments.values()])
+        arguments, names = self._named(bound.arguments)
+        key = (names, *[_key(value) for value in arguments.values()])
         try:
             traced = self._traced_calls.get(key)
         except TypeError as error:
             message = f"an argument is not an array, a number or a hashable value: {error}."
             raise TypeError(f"{self._function.__name__}: {message}") from None
         if traced is None:
-            traced = self._traced_calls[key] = self._trace(arguments)
+            traced = self._traced_calls[key] = self._trace(arguments, names)
+        traced.trace.check_values(arguments)
         arguments = _move_to_engine(arguments)
         self._last, self._engine = traced, next(a.engine for a in arguments.values() if type(a) is Array)
         results: list[Any] = [None] * traced.results
@@ -135,7 +141,29 @@ class Fused:
                 results[position] = result
         return tuple(results) if traced.is_tuple else results[0]
 
-    def _trace(self, arguments: dict[str, Any]) -> _TracedCall:
+    def _named(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Return a call's arguments by name, and the names of those that have no parameter of their own."""
+        if not self._rest and not self._options:
+            return arguments, ()
+        name, own = self._function.__name__, {**arguments}
+        if own.pop(self._rest, ()):
+            cure = "Give each argument a parameter of its own"
+            raise TypeError(f"{name}: arguments in *{self._rest} are not fused. {cure}, or pass them in **options.")
+        options = own.pop(self._options, {})
+        for keyword in options:
+            if keyword in own or not keyword.isidentifier():
+                raise TypeError(f"{name}: {keyword!r} cannot name an argument in **{self._options}. Rename it.")
+        return {**own, **options}, tuple(options)
+
+    def _call_with(self, parts: dict[str, Any], names: tuple[str, ...]) -> Any:
+        """Call the function with a part for each argument, as `_named` returns them."""
+        arguments = {n: part for n, part in parts.items() if n not in names}
+        if self._options:
+            arguments[self._options] = {n: parts[n] for n in names}
+        bound = inspect.BoundArguments(self._signature, arguments)
+        return self._function(*bound.args, **bound.kwargs)
+
+    def _trace(self, arguments: dict[str, Any], names: tuple[str, ...]) -> _TracedCall:
         """Call the function with placeholders, and compile its operations to kernels."""
         name = self._function.__name__
         trace = Trace(name, self._function.__code__)
@@ -148,15 +176,16 @@ class Fused:
                 parts[argument] = value
                 continue
             (arrays if kind == "array" else numbers)[argument] = dtype
-            parts[argument] = Traced(trace, f"in_{argument}", dtype, frozenset((argument,)), weak=weak)
-        returned = self._function(**parts)
+            part = parts[argument] = Traced(trace, f"in_{argument}", dtype, frozenset((argument,)), weak=weak)
+            part.evaluate = operator.itemgetter(argument)
+        returned = self._call_with(parts, names)
         is_tuple = isinstance(returned, tuple)
         results = list(returned) if is_tuple else [returned]
         for result in results:
             if not isinstance(result, Traced):
                 message = "a fused function returns an array made of its arguments, or a tuple of such"
                 raise TypeError(f"{name}: {message}; got {type(result).__name__}.")
-        return _TracedCall(tuple(kernels_of(trace, results, arrays, numbers)), len(results), is_tuple)
+        return _TracedCall(trace, tuple(kernels_of(trace, results, arrays, numbers)), len(results), is_tuple)
 
 
 def _kind(value: Any) -> tuple[str, Any, bool]:
@@ -172,6 +201,21 @@ def _kind(value: Any) -> tuple[str, Any, bool]:
     if isinstance(value, (np.integer, np.floating)):
         return "number", as_dtype(value.dtype, "fuse"), False
     return "value", value, False
+
+
+def _key(value: Any) -> Any:
+    """Return what a trace depends on: an argument's kind, or a constant's value and type."""
+    kind = _kind(value)
+    return ("value", _typed(value)) if kind[0] == "value" else kind
+
+
+def _typed(value: Any) -> Any:
+    """Return a constant with its types: 2 equals 2.0 and True equals 1, but they promote differently."""
+    if isinstance(value, (float, np.floating)):
+        return type(value), float(value).hex()  # which distinguishes 0.0 from -0.0
+    if isinstance(value, tuple):
+        return type(value), tuple([_typed(part) for part in value])
+    return type(value), frozenset(map(_typed, value)) if isinstance(value, frozenset) else value
 
 
 def _move_to_engine(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -207,6 +251,8 @@ def fuse(function: Callable[..., Any], /) -> Fused:
     ------
     TypeError
         At a call, for an operation that cannot be fused; the message names its line.
+    OverflowError, ValueError
+        At a call, for a Python integer that a dtype cannot hold, and a negative power of integers, as by separate ops.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class FusedKernel:
             raise TypeError(f"{trace.name}: a result of {len(arrays)} arrays; at most {_OPERANDS - 1} are fused.")
         self.arrays, self.numbers = tuple(arrays), tuple(numbers)
         self._name = trace.name
-        self._packers = [struct.Struct("<q" if d.kind in "iu" else "<f").pack for d in numbers.values()]
+        self._packers = [_pack_integer if d.kind in "iu" else struct.Struct("<f").pack for d in numbers.values()]
         self._dtypes = [r.dtype for r in results]
         self._last = results[0] if isinstance(results[0], Reduced) else None
         if self._last is not None:
@@ -97,7 +97,7 @@ class FusedKernel:
             values = tuple(bytearray(pack(arguments[n])) for n, pack in zip(self.numbers, self._packers, strict=True))
         except (struct.error, OverflowError):
             numbers = {n: arguments[n] for n in self.numbers}
-            raise OverflowError(f"{self._name}: a number is beyond int64 or float32: {numbers}.") from None
+            raise OverflowError(f"{self._name}: a number is beyond 64 bits or float32: {numbers}.") from None
         if self._last is not None:
             return (self._start_reduction(plan, self._last, arrays, values),)
         results = tuple(empty(plan.shape, dtype, plan.engine) for dtype in self._dtypes)
@@ -153,6 +153,10 @@ class FusedKernel:
                                  caller=self._name,
                              scale=count)  # fmt: skip
         return Array(out.block, result, (*outer, 1), None, 0) if last.keepdims else out
+
+
+def _pack_integer(number: int) -> bytes:
+    return struct.pack("<q" if number < 0 else "<Q", number)
 
 
 def _steps(shape: Shape) -> Shape:

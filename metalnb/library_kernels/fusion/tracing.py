@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 import struct
 import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -18,9 +20,18 @@ from .traced_operators import TracedOperators
 __all__ = ["Reduced", "Trace", "Traced", "value_type"]
 
 DType = np.dtype[Any]
+Evaluate = Callable[[dict[str, Any]], Any]
 
 _BOOL, _INT, _FLOAT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float32)
 _AT_THE_END = ("sum", "max", "min", "mean")
+# What the expressions of ops compute from Python's integers: separate ops see only the result.
+_OF_INTEGERS: dict[str, Callable[..., Any]] = {
+    "sum_of(x, y)": operator.add, "difference_of(x, y)": operator.sub, "product_of(x, y)": operator.mul,
+    "floor_quotient(x, y)": operator.floordiv, "floor_remainder(x, y)": operator.mod, "negated(x)": operator.neg,
+    "x < T(0) ? negated(x) : x": abs, "x": operator.pos, "integer_power(x, y)": operator.pow, "T(~x)": operator.invert,
+    "T(x & y)": operator.and_, "T(x | y)": operator.or_, "T(x ^ y)": operator.xor, "maximum_of(x, y)": max,
+    "shifted_left(x, y)": operator.lshift, "shifted_right(x, y)": operator.rshift, "minimum_of(x, y)": min,
+}  # fmt: skip
 
 
 def value_type(dtype: DType) -> str:
@@ -37,6 +48,11 @@ class Trace:
         The function's name, for errors.
     code : code object
         The traced code, whose lines errors name.
+
+    Attributes
+    ----------
+    checks : dict
+        By the op or type and the operand: how to find the operand among a call's arguments, and its check.
     """
 
     def __init__(self, name: str, code: CodeType) -> None:
@@ -44,6 +60,7 @@ class Trace:
         self.code = code
         self.lines: list[str] = []
         self.functions: dict[str, str] = {}
+        self.checks: dict[tuple[str, str], tuple[Evaluate, Callable[[Any], None]]] = {}
 
     def apply(self, formula: Formula, operands: tuple[Any, ...], values: tuple[bytearray, ...]) -> Traced:
         """Write the line of one op."""
@@ -61,7 +78,10 @@ class Trace:
         result = _BOOL if formula.result == "bool" else loop
         function = self._function(formula, types, loop, result)
         is_weak = result != _BOOL and all(map(_is_weak, numbers))
-        return self.line(f"{function}({', '.join(arguments)})", result, operands, weak=is_weak)
+        traced = self.line(f"{function}({', '.join(arguments)})", result, operands, weak=is_weak)
+        if is_weak and result == _INT:
+            traced.evaluate = _evaluation(formula.groups[formula.group("i")], operands)
+        return traced
 
     def line(self, text: str, dtype: DType, operands: tuple[Any, ...], *, weak: bool = False) -> Traced:
         """Add a line, and return the placeholder of its value."""
@@ -108,15 +128,48 @@ class Trace:
     def operand_text(self, operand: Any, type_name: str) -> str:
         """Return an operand as an MSL expression of a type."""
         if isinstance(operand, Traced):
+            if operand.weak and operand.dtype == _INT:
+                self._check_range(operand, type_name)
             return operand.text if value_type(operand.dtype) == type_name else f"{type_name}({operand.text})"
         if type_name == "bool":
             return str(bool(operand)).lower()
         if type_name == "float":
             return literal(float(operand))
-        info = np.iinfo(next(name for name, word in DTYPES.items() if word == type_name))
+        info = _range(type_name)
         if not info.min <= operand <= info.max:
             raise OverflowError(f"{self.name}: {info.dtype} cannot hold {operand}{self.at_line()}.")
         return f"{type_name}({integer_literal('ulong' if operand > 2**63 - 1 else 'long', operand)})"
+
+    def _check_range(self, operand: Traced, type_name: str) -> None:
+        """At each call, refuse a Python integer that does not fit its type, as separate ops do."""
+        info, where = _range("long" if type_name == "float" else type_name), self.at_line()
+
+        def check(number: int) -> None:
+            if not info.min <= number <= info.max:
+                cure = "a float" if type_name == "float" else f"mnb.asarray({number}) for a wider result"
+                raise OverflowError(f"{self.name}: {info.dtype} cannot hold {number}{where}. Pass {cure}.")
+
+        if operand.evaluate is not None:
+            self.checks[type_name, operand.text] = operand.evaluate, check
+
+    def check_power(self, caller: str, power: Traced, check: Callable[[Any], None]) -> None:
+        """Check a power of integers at each call.
+
+        Raises
+        ------
+        TypeError
+            If the power is not one of the arguments, or computed from Python's integers.
+        """
+        if power.evaluate is None:
+            rule = "of integers is fused only if the power is an argument, since it must not be negative"
+            cure = "Pass it as one, or use x.astype(mnb.float32)."
+            raise TypeError(f"{self.name}: {caller} {rule}{self.at_line()}. {cure}")
+        self.checks[caller, power.text] = power.evaluate, check
+
+    def check_values(self, arguments: dict[str, Any]) -> None:
+        """Check a call's arguments."""
+        for evaluate, check in self.checks.values():
+            check(evaluate(arguments))
 
     def _function(self, formula: Formula, types: list[DType], loop: DType, result: DType) -> str:
         """Define an op's function for the types that it computes in."""
@@ -159,9 +212,11 @@ class Traced(TracedOperators):
         The arguments that it uses.
     weak : bool
         Whether it is a number: only its kind matters in promotion.
+    evaluate : callable, optional
+        Returns its value for a call's arguments; None if that takes the kernel.
     """
 
-    __slots__ = ("dtype", "needs", "text", "trace", "weak")
+    __slots__ = ("dtype", "evaluate", "needs", "text", "trace", "weak")
 
     def __init__(self, trace: Trace, text: str, dtype: DType, needs: frozenset[str], *, weak: bool = False) -> None:
         self.needs = needs
@@ -169,6 +224,7 @@ class Traced(TracedOperators):
         self.text = text
         self.dtype = dtype
         self.weak = weak
+        self.evaluate: Evaluate | None = None
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Traced:
         """Convert to a dtype: 16-bit floats are rounded here, as by a separate op."""
@@ -244,6 +300,20 @@ def _is_weak(operand: Any) -> bool:
     if isinstance(operand, Traced):
         return operand.weak
     return isinstance(operand, (bool, int, float, np.bool_))
+
+
+def _evaluation(expression: str, operands: tuple[Any, ...]) -> Evaluate | None:
+    """Return how an op's value follows from a call's arguments, if Python computes it."""
+    function = _OF_INTEGERS.get(expression)
+    if function is None or any(isinstance(o, Traced) and o.evaluate is None for o in operands):
+        return None
+    return lambda arguments: function(
+        *(o.evaluate(arguments) if isinstance(o, Traced) and o.evaluate else int(o) for o in operands)
+    )
+
+
+def _range(type_name: str) -> np.iinfo[Any]:
+    return np.iinfo(next(name for name, word in DTYPES.items() if word == type_name))
 
 
 def _dtype_of(operand: Any) -> DType:

@@ -18,6 +18,7 @@ from ...plurals import quantity
 from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.compaction import flat_nonzero, select, select_into
 from ..launching.copying import (
+    apart_from,
     check_writable,
     contiguous_copy,
     convert,
@@ -134,7 +135,7 @@ def _put_selected(x: Array, mask: Array, value: Any) -> None:
     """Write one value for each element whose mask is set."""
     source = source_for("x[…] = value", x, value)
     target = make_contiguous(x)
-    select_into(target, mask, convert(source, x.dtype))
+    select_into(target, apart_from(target, mask), convert(apart_from(target, source), x.dtype))
     if target is not x:
         copy_into(x, target)
 
@@ -303,21 +304,8 @@ def assign(part: Array, value: Any) -> None:
         raise ValueError(f"x[…] = value: shape {source.shape} does not broadcast to {part.shape}.")
     if surplus:  # as NumPy allows
         source = Array(source.block, source.dtype, shape, source.strides[surplus:], source.offset)
-    copy_into(part, contiguous_copy(source) if _may_overlap(part, source) else source)
+    copy_into(part, apart_from(part, source))
 
 
 def _can_broadcast(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return all(n in {1, m} for n, m in zip(reversed(shape), reversed(to), strict=False))
-
-
-def _may_overlap(part: Array, source: Array) -> bool:
-    """Return whether writing `part` may change elements of `source` that are still to be read."""
-    is_same = (part.offset, part.strides, part.shape, part.dtype) == (
-        source.offset,
-        source.strides,
-        source.shape,
-        source.dtype,
-    )
-    if part.block is source.block:
-        return not is_same and np.may_share_memory(part.host, source.host)
-    return part.block.shared and source.block.shared and np.may_share_memory(part.host, source.host)

@@ -17,8 +17,8 @@ from .launcher import Launch
 from .programs import program_with_macros
 
 __all__ = [
-    "BITS", "as_array", "bits_of", "check_writable", "contiguous_copy", "convert", "copy_into", "fill_with",
-    "make_contiguous", "source_for",
+    "BITS", "apart_from", "as_array", "bits_of", "check_writable", "contiguous_copy", "convert", "copy_into",
+    "fill_with", "make_contiguous", "source_for",
 ]  # fmt: skip
 
 _PLANS = 4096
@@ -91,6 +91,14 @@ def make_contiguous(x: Array) -> Array:
 def contiguous_copy(x: Array, shape: Shape | None = None) -> Array:
     """Return a contiguous copy, broadcast to a shape."""
     return copy_into(empty(x.shape if shape is None else shape, x.dtype, x.engine), x)
+
+
+def apart_from(target: Array, x: Array) -> Array:
+    """Return x, or a copy of it if writing the target may change elements of x that are still to be read."""
+    if target.block is not x.block and not (target.block.shared and x.block.shared):
+        return x
+    layout, other = ((a.host.ctypes.data, a.strides, a.shape, a.dtype) for a in (target, x))
+    return contiguous_copy(x) if layout != other and np.may_share_memory(target.host, x.host) else x
 
 
 def copy_into(out: Array, x: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ..planning.device import LANES
-from .copying import contiguous_copy, convert, copy_into, make_contiguous, source_for
+from .copying import apart_from, contiguous_copy, convert, copy_into, make_contiguous, source_for
 from .element_bits import as_bits, fault_word, width
 from .gather import check_indices, check_length, gather
 from .launcher import dispatch
@@ -113,7 +113,7 @@ def scatter_into(x: Array, indices: Array, values: Any, caller: str, *, add: boo
     shape = (1, *x.shape[1:]) if single else rows
     source = make_contiguous(source) if source.shape == shape else contiguous_copy(source, shape)
     target = make_contiguous(x)
-    source = source.reshape((1 if single else indices.size, *x.shape[1:]))
+    source = apart_from(target, source).reshape((1 if single else indices.size, *x.shape[1:]))
     scatter(caller, target, indices, source, add=add, axis=axis)
     if target is not x:
         copy_into(x, target)

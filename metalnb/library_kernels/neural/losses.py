@@ -193,6 +193,10 @@ def _pick_classes(
     targets = convert(targets, np.dtype(np.int64))
     is_counted = targets != ignore_index
     safe = _WHERE(is_counted, targets, 0)
+    least = int(basic_reductions.min(safe)) if safe.size else 0
+    if least < 0:  # an index from the end in `take_along_axis`
+        range_text = f"from 0 to {logs.shape[axis] - 1}, or ignore_index={ignore_index}"
+        raise IndexError(f"{caller}: targets must be classes {range_text}; got {least}.")
     broadcast = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
     log_probabilities = take_along_axis(logs, broadcast, axis=axis).reshape(safe.shape)
     weights = None if weight is None else convert(as_array(caller, weight), logs.dtype)

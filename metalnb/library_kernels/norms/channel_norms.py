@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import check_engine
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_float
 from ...plurals import quantity
 from ..creation.filled import full
@@ -17,7 +17,7 @@ from ..elementwise.elementwise_by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
-from ..launching.copying import as_array, contiguous_copy, convert, copy_into
+from ..launching.copying import as_array, check_writable, contiguous_copy, convert, copy_into
 from ..launching.normalization_launch import normalize_groups
 from ..op import FLOATS, op
 from ..planning.device import device_of
@@ -53,6 +53,15 @@ def _channel_row(caller: str, name: str, value: Any, x: Array) -> Array | None:
     return convert(row, _FLOAT)
 
 
+def _writable(caller: str, statistic: Any, x: Array) -> Array:
+    """Return a running statistic to write into, over the same memory; `x` names the engine."""
+    target = asarray(statistic, copy=False, device=x.device)
+    if not is_float(target.dtype):
+        raise TypeError(f"{caller} must be of floats to be moved; got {target.dtype}. Pass one of mnb.float32.")
+    check_writable(caller, target)
+    return target
+
+
 def _error_scale(*args: Any) -> Any:
     return np.maximum(np.abs(args[-1]), 4.0)
 
@@ -82,6 +91,7 @@ def batch_norm(
         Floating-point.
     running_mean, running_var : Array (C,), or None
         The statistics of each channel; used if not training, and moved towards the batch's by `momentum` if training.
+        NumPy arrays to be moved must be contiguous and writable.
     weight, bias : Array (C,), optional
     training : bool
         Whether to use the batch's own means and variances, which takes three more passes.
@@ -95,8 +105,8 @@ def batch_norm(
     Raises
     ------
     ValueError
-        For shapes that do not fit, without running statistics if not training, and for a batch of one element per
-        channel.
+        For shapes that do not fit, without running statistics if not training, for a batch of one element per
+        channel, and for statistics that cannot be moved in their own memory; nothing is moved then.
     """
     caller = "batch_norm"
     x = _channels(caller, x)
@@ -108,12 +118,12 @@ def batch_norm(
         count = math.prod(x.shape[d] for d in axes)
         if count < 2:
             raise ValueError(f"{caller}: training needs more than one element per channel; got shape {x.shape}.")
-        shape = convert(x, _FLOAT)
-        statistics, variance = moments.mean(shape, axis=axes), moments.var(shape, axis=axes)
-        for factors, updated in ((running_mean, statistics), (running_var, variance * (count / (count - 1)))):
-            if factors is not None:
-                copy_into(factors, factors * (1 - momentum) + updated * momentum)
-        mean, var = statistics, variance
+        targets = [None if a is None else _writable(f"{caller}: {n}", a, x) for n, a in running]
+        rows = convert(x, _FLOAT)
+        mean, var = moments.mean(rows, axis=axes), moments.var(rows, axis=axes)
+        for target, updated in zip(targets, (mean, var * (count / (count - 1))), strict=True):
+            if target is not None:
+                copy_into(target, target * (1 - momentum) + updated * momentum)
     elif mean is None or var is None:
         raise ValueError(f"{caller}: needs running_mean and running_var, or training=True.")
     return _apply_per_channel(x, mean, _RSQRT(var + eps), scale, shift)

@@ -103,6 +103,13 @@ def test_cross_products_match_numpy(rng: np.random.Generator) -> None:
     near(mnb.linalg.cross(mnb.asarray(a), mnb.asarray(b)), np.cross(a.astype(np.float64), b))
     turned = mnb.linalg.cross(mnb.asarray(a.T), mnb.asarray(b[0].T), axis=0)
     near(turned, np.cross(a.astype(np.float64), b[0]).T)
+    grid = np.arange(9).reshape(3, 3)
+    for one, other, axis in ((a[0], grid, 0), (grid, a[0], 0), (np.ones((3, 2, 4)), b[0].T, 0), (grid, b.mT, 1)):
+        one, other = one.astype(np.float32), other.astype(np.float32)  # noqa: PLW2901
+        for cross in (mnb.linalg.cross, np.linalg.cross):
+            got = cross(mnb.asarray(one), mnb.asarray(other), axis=axis)
+            assert isinstance(got, mnb.Array)
+            near(got, np.cross(one.astype(np.float64), other.astype(np.float64), axis=axis))
     assert mnb.linalg.cross(mnb.asarray([1, 0, 0]), mnb.asarray([0, 1, 0])).tolist() == [0, 0, 1]
 
 

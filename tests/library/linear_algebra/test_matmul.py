@@ -259,6 +259,24 @@ def test_operators_and_numpys_functions_return_our_product(rng: np.random.Genera
     assert_product(x, a, b)
 
 
+@pytest.mark.parametrize(("shape", "dtype", "why"), [
+    ((3, 3), "float32", "a result of float32 does not fit into out of int32. Use x = x @ y"),
+    ((3, 3), "int64", None), ((3, 2), "int32", r"the result has shape \(3, 2\), out has \(3, 3\)"),
+    ((3,), "int32", r"the result has shape \(3,\), out has \(3, 3\)"),
+])  # fmt: skip
+def test_a_product_in_place_fits_the_array(shape: tuple[int, ...], dtype: str, why: str | None) -> None:
+    host = np.arange(9, dtype=np.int32).reshape(3, 3)
+    x, y = mnb.array(host), mnb.full(shape, 1.5).astype(dtype)
+    if why is None:
+        x @= y
+        host = host @ y.read()
+    else:
+        with pytest.raises((TypeError, ValueError), match=why):
+            x @= y
+    assert x.dtype == np.int32
+    assert np.array_equal(x.read(), host)
+
+
 @pytest.mark.parametrize("one", [(), (3,), (2, 3), (2, 4, 3)])
 @pytest.mark.parametrize("other", [(), (3,), (3, 2), (5, 3), (2, 3, 4), (2, 5, 3)])
 def test_dot_and_inner_match_numpy(one: tuple[int, ...], other: tuple[int, ...], rng: np.random.Generator) -> None:
