@@ -23,7 +23,7 @@ __all__ = ["Verdict", "check_kernel"]
 _GUARD = 64  # elements before and after each array, so that a wrong index is harmless
 _UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
 _SHOWN = 6
-_WRAPPED = 1 << 31  # an unsigned index from here on has wrapped
+_WRAPPED = 1 << 31  # a uint from here on has wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _out_of_bounds(event: Event, arrays: Mapping[str, Any], launch: Mapping[str,
     size = arrays[event.buffer].size
     verb = "writes" if event.written else "reads"
     fault = "before the start" if event.index < 0 else "beyond the end"
-    if event.index >= _WRAPPED:
+    if _WRAPPED <= event.index < 2 * _WRAPPED:
         fault = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
         f"thread {event.thread} {verb} {event.buffer}[{event.index}], {fault}: "
