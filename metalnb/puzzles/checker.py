@@ -194,7 +194,8 @@ def _run_guarded(
     """Run the kernel with guards around its output; return the output, and a message if a guard was overwritten."""
     memory, out = _between_guards(shape, puzzle)
     count = out.size
-    kernel(**_arguments(kernel, {**inputs, puzzle.out: out}), **launch)
+    copies = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in inputs.items()}
+    kernel(**_arguments(kernel, {**copies, puzzle.out: out}), **launch)
     bits = memory.view(np.uint32)
     written_positions = np.flatnonzero(bits != _fill(puzzle))
     stray = written_positions[(written_positions < _GUARD) | (written_positions >= _GUARD + count)]
