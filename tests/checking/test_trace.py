@@ -115,6 +115,15 @@ def test_structs_vectors_arrays_and_pointers_have_their_values() -> None:
     assert (last["m"], last["f"]) == (((1, 2), (3, 4)), ((1, 0), (0, 1)))
 
 
+def test_a_struct_has_the_fields_of_its_bases() -> None:
+    kernel, _ = compiled(
+        "Q q;\nq.a = 1;\nq.b = 2;\nq.c = 3;\nout[i] = q.a + q.b + q.c;",
+        "struct A { int a; };\nstruct B { short b; };\nstruct Q : A, B { float c; };",
+    )
+    stepper = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=1)
+    assert steps(stepper)[-1].variables["q"] == {"a": 1, "b": 2, "c": 3}
+
+
 TREE = """threadgroup float part[64];
 part[t] = x[i];
 threadgroup_barrier(mem_flags::mem_threadgroup);
