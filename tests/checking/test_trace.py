@@ -239,6 +239,8 @@ def test_untraceable_kernels_say_so(call: Any, message: Any) -> None:
         mnb.trace(kernel, X, np.zeros(64, np.float32), **call)
     with pytest.raises(ArgumentError, match="takes a kernel"):
         mnb.trace(3)
+    with pytest.raises(mnb.LaunchError, match=r"trace: k: grid \(0, 1, 1\) is empty"):
+        mnb.trace(kernel, X, np.zeros(64, np.float32), grid=0)
 
 
 def test_text_and_html_show_the_same_steps() -> None:
