@@ -179,7 +179,8 @@ class _Writer(SourceMarks):
             if len(ends) != 2:
                 return
             opening, closing = self.tree.tokens[ends[0]].end, self.tree.tokens[ends[1]].start
-        declares = kind == "WHILE_STMT" and any(c.kind.name in {"VAR_DECL", "DECL_STMT"} for c in head)
+        declarations = (c for c in head if c.kind.name in {"VAR_DECL", "DECL_STMT"})
+        declares = any(opening <= self.start(c) < closing for c in declarations)
         if kind == "CXX_FOR_RANGE_STMT" or declares:
             body = bodies[-1] if bodies else None
             if body is not None and body.kind.name == "COMPOUND_STMT" and self.text[self.start(body)] == "{":

@@ -70,6 +70,7 @@ def test_loops_and_branches_without_braces_are_traced_per_iteration() -> None:
     ("while (s < 2)\ns += 1;", [0, 1, 2, 1, 2, 1, 3, 4]),
     ("do\ns += 1;\nwhile (s < 2);", [0, 2, 3, 2, 3, 4, 5]),
     ("for (;;) {\nif (s > 1) break;\ns += 1; }", [0, 1, 2, 1 + 2, 1, 2, 3, 1, 2, 2, 4, 5]),
+    ("for (int j = 0; int k = 2 - j; ++j) {\ns += k; }", [0, 1, 2, 1, 2, 3, 4]),
     ("#pragma unroll\nfor (int j = 0; j < 2; ++j)\ns += 1;", [0, 2, 3, 2, 3, 2, 4, 5]),
     ("if (s < 1)\n#pragma unroll\nfor (int j = 0; j < 1; ++j)\ns += 1;", [0, 1, 3, 4, 3, 5, 6]),
     ("#pragma unroll\nwhile (int j = 1 - int(s)) {\ns += j; }", [0, 2, 3, 4, 5]),
