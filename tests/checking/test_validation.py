@@ -323,6 +323,18 @@ def test_an_image_has_a_cell_for_each_pixel() -> None:
     assert "    .....\n    ..x..\n    .....\n" in repr(report)
 
 
+def test_the_padding_of_a_vector_of_three_is_not_compared() -> None:
+    source = "kernel void f(device float3* out, uint i [[thread_position_in_grid]]) { out[i] = float3(i); }"
+    kernel = mnb.compile(source).f
+    right = np.zeros((4, 4), np.float32)
+    right[:, :3] = np.arange(4)[:, None]
+    out = np.full((4, 4), 7, np.float32)
+    assert mnb.validate(kernel, out, grid=4, expected=right).ok
+    right[2, 1] = 5
+    (differs,) = mnb.validate(kernel, out, grid=4, expected=right).differences
+    assert (differs.index, int(differs.wrong.sum())) == ((2, 1), 1)
+
+
 def test_unwritten_elements_are_shown_distinctly(program: mnb.Program) -> None:
     report = mnb.validate(program.shifted, np.ones(8, np.float32), by=2, expected=lambda x: x)
     (differs,) = report.differences
