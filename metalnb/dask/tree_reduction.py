@@ -44,13 +44,28 @@ def reduce(
         Its blocks are NumPy's if those of ``x`` are.
     """
     host = isinstance(x._meta, np.ndarray)  # noqa: SLF001
-    step, combine_step = (functools.partial(_step, function, host) for function in (op, combine or op))
     if dtype is None:
         dtype = np.dtype(str(op(asarray(np.ones(1, x.dtype))).dtype))
+    step, combine_step = (functools.partial(_step, function, host) for function in (op, combine or op))
+    some, combine_some = (functools.partial(_step_of_some, function, dtype) for function in (step, combine_step))
+    last = functools.partial(_last_step, combine_step, dtype)
     return da.reduction(
-        x, step, combine_step, combine=combine_step, axis=axis, keepdims=keepdims, dtype=dtype, split_every=split_every,
+        x, some, last, combine=combine_some, axis=axis, keepdims=keepdims, dtype=dtype, split_every=split_every,
         concatenate=True, meta=x._meta.astype(dtype), name=getattr(op, "__name__", "reduce"),  # noqa: SLF001
     )  # fmt: skip
+
+
+def _step_of_some(step: Callable[..., Any], kind: Any, block: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    """Reduce a block; the result of one without elements is empty, since a maximum has no other."""
+    if all(block.shape[a] for a in axis):
+        return step(block, axis, keepdims)
+    shape = [min(n, 1) if a in axis else n for a, n in enumerate(block.shape)]
+    empty = np.empty(shape, kind)
+    return empty if isinstance(block, np.ndarray) else asarray(empty)
+
+
+def _last_step(step: Callable[..., Any], kind: Any, block: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    return step(block, axis, keepdims).astype(kind)
 
 
 def _step(op: Callable[..., Any], host: bool, block: Any, axis: Any, keepdims: bool) -> Any:

@@ -87,6 +87,10 @@ def cells(axes: Any, colors: Any, labels: Any, pitch: float) -> None:
 
 def png(figure: Any) -> bytes:
     """Return a figure as PNG with a transparent background."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # a name may have a dollar sign
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=_DPI, transparent=True)
     return file.getvalue()

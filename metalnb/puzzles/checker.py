@@ -23,7 +23,7 @@ __all__ = ["Verdict", "check_kernel"]
 _GUARD = 64  # elements before and after each array, so that a wrong index is harmless
 _UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
 _SHOWN = 6
-_WRAPPED = 1 << 31  # an unsigned index from here on has wrapped
+_WRAPPED = 1 << 31  # a uint from here on has wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _out_of_bounds(event: Event, arrays: Mapping[str, Any], launch: Mapping[str,
     size = arrays[event.buffer].size
     verb = "writes" if event.written else "reads"
     fault = "before the start" if event.index < 0 else "beyond the end"
-    if event.index >= _WRAPPED:
+    if _WRAPPED <= event.index < 2 * _WRAPPED:
         fault = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
         f"thread {event.thread} {verb} {event.buffer}[{event.index}], {fault}: "
@@ -194,7 +194,8 @@ def _run_guarded(
     """Run the kernel with guards around its output; return the output, and a message if a guard was overwritten."""
     memory, out = _between_guards(shape, puzzle)
     count = out.size
-    kernel(**_arguments(kernel, {**inputs, puzzle.out: out}), **launch)
+    copies = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in inputs.items()}
+    kernel(**_arguments(kernel, {**copies, puzzle.out: out}), **launch)
     bits = memory.view(np.uint32)
     written_positions = np.flatnonzero(bits != _fill(puzzle))
     stray = written_positions[(written_positions < _GUARD) | (written_positions >= _GUARD + count)]

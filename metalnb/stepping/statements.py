@@ -22,6 +22,8 @@ __all__ = ["FUNCTIONS", "NESTED", "MarkedSource", "mark_statements"]
 FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONVERSION_FUNCTION"})
 NESTED = frozenset({"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL", "STRUCT_DECL", "CLASS_DECL", "CLASS_TEMPLATE"})
 
+_LOOPS = {"FOR_STMT": "for", "DO_STMT": "do", "WHILE_STMT": "while", "CXX_FOR_RANGE_STMT": "for"}
+
 
 @dataclass(frozen=True, slots=True)
 class MarkedSource:
@@ -105,6 +107,9 @@ class _Writer(SourceMarks):
             if children:
                 self.statement(children[-1], scope)
             return
+        if kind == "UNEXPOSED_STMT" and (attributed := [c for c in cursor.get_children() if c.kind.is_statement()]):
+            self.attributed(attributed[-1], scope, is_branch=is_branch)
+            return
         if kind == "NULL_STMT" or start in self._used or self.token(start) < 0:
             return
         self._used.add(start)
@@ -123,11 +128,21 @@ class _Writer(SourceMarks):
         if self.nested:
             self.lambdas(cursor)
 
+    def attributed(self, cursor: Any, scope: Scope, *, is_branch: bool) -> None:
+        """Mark a statement with an attribute or a ``#pragma unroll``, from which nothing may separate a loop."""
+        kind, start = cursor.kind.name, self.start(cursor)
+        word = _LOOPS.get(kind, "")
+        if not word:
+            self.statement(cursor, scope, is_branch=is_branch)
+        elif start not in self._used and self.token(start) >= 0 and self.text.startswith(word, start):
+            self._used.add(start)
+            self.mark_parts(cursor, kind, dict(scope))
+
     def reports_itself(self, cursor: Any, kind: str) -> bool:
         """Return whether a statement needs no report: a loop, whose condition reports, or an empty declaration."""
         if kind == "DECL_STMT":
             return not _does_something(cursor)
-        word = {"FOR_STMT": "for", "DO_STMT": "do", "WHILE_STMT": "while"}.get(kind, "")
+        word = _LOOPS.get(kind, "") if kind != "CXX_FOR_RANGE_STMT" else ""
         declares = any(c.kind.name in {"VAR_DECL", "DECL_STMT"} for c in cursor.get_children())
         has_no_declaration = kind != "WHILE_STMT" or not declares
         return bool(word) and has_no_declaration and self.text.startswith(word, self.start(cursor))
@@ -164,7 +179,8 @@ class _Writer(SourceMarks):
             if len(ends) != 2:
                 return
             opening, closing = self.tree.tokens[ends[0]].end, self.tree.tokens[ends[1]].start
-        declares = kind == "WHILE_STMT" and any(c.kind.name in {"VAR_DECL", "DECL_STMT"} for c in head)
+        declarations = (c for c in head if c.kind.name in {"VAR_DECL", "DECL_STMT"})
+        declares = any(opening <= self.start(c) < closing for c in declarations)
         if kind == "CXX_FOR_RANGE_STMT" or declares:
             body = bodies[-1] if bodies else None
             if body is not None and body.kind.name == "COMPOUND_STMT" and self.text[self.start(body)] == "{":

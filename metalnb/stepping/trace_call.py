@@ -10,7 +10,7 @@ from metalnb.call.kernel import Kernel
 from metalnb.engine.base import Grid
 from metalnb.engine.cpu.traced_run import TracedRun, run_traced
 from metalnb.engine.unit import Unit
-from metalnb.errors import ArgumentError, CompileError
+from metalnb.errors import ArgumentError, CompileError, LaunchError
 from metalnb.msl.libclang.parse import parse
 from metalnb.program.host_visible import require_host_visible
 from metalnb.validation.expected_outputs import named_arrays
@@ -60,7 +60,7 @@ def trace(
     ArgumentError
         For a thread or group outside the grid, or if both are given; for an element that no thread wrote.
     ArgumentError, LaunchError
-        As a call of the kernel.
+        As a call of the kernel; for an empty grid.
     CompileError
         If the kernel cannot be traced.
     EngineUnavailable
@@ -95,6 +95,8 @@ def trace(
     dispatch = kernel.prepare(*args, **call)
     require_host_visible(dispatch, "trace")
     grid, threadgroup = dispatch.grid, dispatch.threadgroup
+    if 0 in grid:
+        raise LaunchError(f"trace: {kernel.signature.name}: grid {grid} is empty: nothing would run.")
     if until is not None and (thread is not None or group is not None):
         raise ArgumentError("trace: takes until=, an element that some thread wrote, or thread= or group=; got both.")
     element = wrong_element(until, dispatch, args, call) if until is not None else None

@@ -17,12 +17,18 @@ from metalnb.msl.signature import Param
 
 from .access_report import Finding, Party
 
-__all__ = ["Judge", "in_grid"]
+__all__ = ["Judge", "has_padding", "in_grid"]
 
 Truth = np.ndarray[Any, np.dtype[np.bool]]
 
 _KINDS = {"wild": "beyond", "array index": "beyond", "own never written": "never written", "never set": "never written"}
 _UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # the fill pattern of uninitialized variables: engine/cpu/runtime/hooks.h
+
+
+def has_padding(param: Param, size: int) -> bool:
+    """Return whether every fourth number of an argument, each of ``size`` bytes, is padding: that of a ``float3``."""
+    layout = param.type.layout
+    return layout is not None and layout.shape[-1:] == (3,) != layout.stride[-1:] and layout.dtype.itemsize == size
 
 
 class Judge:
@@ -144,8 +150,8 @@ class Judge:
                 continue
             final, initial = buffer.contents.view(kind), self.initial[param.name].view(kind)
             is_new = ~np.isfinite(final) & np.isfinite(initial)
-            if param.type.layout and param.type.layout.shape[-1:] == (3,) != param.type.layout.stride[-1:]:
-                is_new[3::4] = False  # padding of a float3
+            if has_padding(param, int(kind[1])):
+                is_new[3::4] = False
             positions = np.flatnonzero(is_new)
             if not positions.size:
                 continue

@@ -10,7 +10,8 @@ from .access_report import Finding
 
 __all__ = ["sentence"]
 
-_WRAPPED = 1 << 31  # an unsigned index from here on has gone below 0
+_WRAPPED = 1 << 31  # a uint from here on has gone below 0
+_EXACT = 1e16  # whole numbers below are written in full
 
 
 def sentence(finding: Finding) -> str:
@@ -25,6 +26,12 @@ def _access(finding: Finding) -> str:
     return f"thread {finding.thread} {'writes' if finding.written else 'reads'} {finding.name}[{finding.index}]"
 
 
+def _number(value: float) -> str:
+    """Return a number with all its digits if it is whole, since two may differ only in the last."""
+    is_whole = isinstance(value, int) or (abs(value) < _EXACT and value.is_integer())
+    return str(int(value)) if is_whole else f"{value:g}"
+
+
 def _out_of_bounds(finding: Finding) -> str:
     if not finding.name:
         if finding.index is None:
@@ -35,7 +42,7 @@ def _out_of_bounds(finding: Finding) -> str:
     if index < 0:
         return f"{_access(finding)}, before the start"
     size = f": {finding.name} has {quantity(finding.size, 'element')}" if finding.size else ""
-    if index >= _WRAPPED:
+    if _WRAPPED <= index < 2 * _WRAPPED:
         as_signed = f" (which is {index - (1 << 32)} as a uint: it went below 0)"
         return f"{_access(finding)}{as_signed}, beyond the end{size}"
     return f"{_access(finding)}, beyond the end{size}"
@@ -55,8 +62,8 @@ def _race(finding: Finding) -> str:
     if finding.others:
         cure = f"it is in the memory of {' and '.join(finding.others)} too; pass a copy of one"
     word = "=" if finding.written else "as"
-    own_value = "" if finding.value is None else f" {word} {finding.value:g}"
-    other_value = "" if party.value is None or not finding.written else f" as {party.value:g}"
+    own_value = "" if finding.value is None else f" {word} {_number(finding.value)}"
+    other_value = "" if party.value is None or not finding.written else f" as {_number(party.value)}"
     return f"{_access(finding)}{own_value}, which thread {party.thread} {verb}{other_value}{on_line}: {cure}"
 
 
@@ -77,7 +84,7 @@ def _barrier(finding: Finding) -> str:
 
 
 def _conversion(finding: Finding) -> str:
-    value = f"{finding.operands[0]:g}" if finding.operands else "a float"
+    value = _number(finding.operands[0]) if finding.operands else "a float"
     return f"thread {finding.thread} converts {value} to an integer type that cannot hold it"
 
 

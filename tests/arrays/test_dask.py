@@ -92,6 +92,23 @@ def test_reduction_by_a_tree_of_blocks(
     np.testing.assert_allclose(result.compute(), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
+@pytest.mark.parametrize("name", ["sum", "max"])
+def test_reduction_passes_over_blocks_without_elements(name: str, ours: bool) -> None:
+    x = np.arange(-12, 0, dtype=np.float32).reshape(6, 2)
+    blocks = da.from_array(mnb.asarray(x) if ours else x, chunks=((0, 4, 0, 2), (2, 0)), asarray=False)
+    for axis in (None, 0, 1):
+        found = mnb.dask.reduce(getattr(mnb, name), blocks, axis, split_every=2).compute(scheduler="sync")
+        np.testing.assert_array_equal(np.asarray(found), getattr(np, name)(x, axis))
+
+
+def test_reduction_has_the_dtype_that_was_asked_for() -> None:
+    result = mnb.dask.reduce(mnb.sum, da.from_array(np.full((5, 3), 200, np.uint8), chunks=2), 0, dtype=np.float32)
+    found = result.compute(scheduler="sync")
+    assert (result.dtype, found.dtype) == (np.float32, np.float32)
+    np.testing.assert_array_equal(found, [1000, 1000, 1000])
+
+
 METHODS = {
     "sum": lambda x: x.sum(),
     "mean": lambda x: x.mean(axis=0),

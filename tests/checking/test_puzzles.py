@@ -364,6 +364,17 @@ def test_the_hard_cases_do_not_depend_on_chance() -> None:
     assert [np.argmax(c.inputs["a"]) for c in cases] == [27, 0, 5, 40]
 
 
+def test_the_hard_cases_survive_a_kernel_that_changes_its_inputs() -> None:
+    cases = puzzles.PUZZLES["first_largest"].cases
+    before = [case.inputs["a"].copy() for case in cases]
+    solution = str(puzzles.solution("first_largest")).replace("device const float* a", "device float* a")
+    changed = solution.replace("out[0] = first;", "{ out[0] = first; a[0] = 1e30f; }")
+    assert changed.count("a[0] =") == 1
+    assert puzzles.check(mnb.compile(changed).first_largest)
+    for case, a in zip(cases, before, strict=True):
+        np.testing.assert_array_equal(case.inputs["a"], a)
+
+
 def test_size_and_seed_are_reported_for_reproduction() -> None:
     verdict = puzzles.check(solved("first_largest", "0xFFFFFFFF);", "0xFFFFFFFF) + 4000000000u;"), seed=7)
     assert verdict.message.startswith("with a of 1 element: out[0] is 4000000000, expected 0 ")

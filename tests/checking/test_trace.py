@@ -70,6 +70,11 @@ def test_loops_and_branches_without_braces_are_traced_per_iteration() -> None:
     ("while (s < 2)\ns += 1;", [0, 1, 2, 1, 2, 1, 3, 4]),
     ("do\ns += 1;\nwhile (s < 2);", [0, 2, 3, 2, 3, 4, 5]),
     ("for (;;) {\nif (s > 1) break;\ns += 1; }", [0, 1, 2, 1 + 2, 1, 2, 3, 1, 2, 2, 4, 5]),
+    ("for (int j = 0; int k = 2 - j; ++j) {\ns += k; }", [0, 1, 2, 1, 2, 3, 4]),
+    ("#pragma unroll\nfor (int j = 0; j < 2; ++j)\ns += 1;", [0, 2, 3, 2, 3, 2, 4, 5]),
+    ("if (s < 1)\n#pragma unroll\nfor (int j = 0; j < 1; ++j)\ns += 1;", [0, 1, 3, 4, 3, 5, 6]),
+    ("#pragma unroll\nwhile (int j = 1 - int(s)) {\ns += j; }", [0, 2, 3, 4, 5]),
+    ("if (s < 1) [[likely]] {\ns += 1;\n}", [0, 1, 2, 4, 5]),
     ("switch (uint(s)) {\ncase 0: s = 4; break;\ndefault: s = 7; }", [0, 1, 2, 2, 4, 5]),
 ])  # fmt: skip
 def test_every_kind_of_statement_is_traced_line_by_line(loop: Any, expected: Any) -> None:
@@ -109,6 +114,15 @@ def test_structs_vectors_arrays_and_pointers_have_their_values() -> None:
     assert last["p"] == {"a": (1, 2), "k": (1, -9, 3)}
     assert (last["v"], last["h"], last["b"], last["q"]) == ((2, 1, 2), 0.5, True, "&x[7]")
     assert (last["m"], last["f"]) == (((1, 2), (3, 4)), ((1, 0), (0, 1)))
+
+
+def test_a_struct_has_the_fields_of_its_bases() -> None:
+    kernel, _ = compiled(
+        "Q q;\nq.a = 1;\nq.b = 2;\nq.c = 3;\nout[i] = q.a + q.b + q.c;",
+        "struct A { int a; };\nstruct B { short b; };\nstruct Q : A, B { float c; };",
+    )
+    stepper = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=1)
+    assert steps(stepper)[-1].variables["q"] == {"a": 1, "b": 2, "c": 3}
 
 
 TREE = """threadgroup float part[64];
@@ -226,6 +240,8 @@ def test_untraceable_kernels_say_so(call: Any, message: Any) -> None:
         mnb.trace(kernel, X, np.zeros(64, np.float32), **call)
     with pytest.raises(ArgumentError, match="takes a kernel"):
         mnb.trace(3)
+    with pytest.raises(mnb.LaunchError, match=r"trace: k: grid \(0, 1, 1\) is empty"):
+        mnb.trace(kernel, X, np.zeros(64, np.float32), grid=0)
 
 
 def test_text_and_html_show_the_same_steps() -> None:

@@ -141,6 +141,22 @@ def test_an_index_that_wrapped_is_explained_and_elements_are_the_parameters(prog
     assert told in repr(report)
 
 
+def test_whole_numbers_have_all_their_digits_and_a_long_index_has_not_wrapped() -> None:
+    source = """
+kernel void last(device uint* out, uint i [[thread_position_in_grid]]) { out[0] = 4000000000u + i; }
+kernel void cut(device const float* x, device int* out, uint i [[thread_position_in_grid]]) { out[i] = int(x[i]); }
+kernel void far(device const float* x, device float* out, constant ulong& n, uint i [[thread_position_in_grid]]) {
+    out[i] = x[n];
+}"""
+    program = mnb.compile(source)
+    told = "thread 1 writes out[0] = 4000000001, which thread 0 wrote as 4000000000"
+    assert told in repr(mnb.validate(program.last, np.zeros(1, np.uint32), grid=2))
+    x = np.full(1, 2**31, np.float32)
+    assert "converts 2147483648 to an integer" in repr(mnb.validate(program.cut, x, np.zeros(1, np.int32)))
+    found = repr(mnb.validate(program.far, x, np.zeros(1, np.float32), 5_000_000_000))
+    assert "thread 0 reads x[5000000000], beyond the end: x has 1 element." in found
+
+
 def test_threads_racing_for_an_element_are_named_with_threadgroups(program: mnb.Program) -> None:
     x = np.array([0, 1, 1, 1], np.uint32)
     apart = mnb.validate(program.count, x, np.zeros(2, np.uint32), grid=4, threadgroup=2)
@@ -305,6 +321,18 @@ def test_an_image_has_a_cell_for_each_pixel() -> None:
     right[1, 2, 3] = 5
     report = dark.check(np.full((3, 5, 4), 8, np.uint8), expected=right, grid=(5, 3))
     assert "    .....\n    ..x..\n    .....\n" in repr(report)
+
+
+def test_the_padding_of_a_vector_of_three_is_not_compared() -> None:
+    source = "kernel void f(device float3* out, uint i [[thread_position_in_grid]]) { out[i] = float3(i); }"
+    kernel = mnb.compile(source).f
+    right = np.zeros((4, 4), np.float32)
+    right[:, :3] = np.arange(4)[:, None]
+    out = np.full((4, 4), 7, np.float32)
+    assert mnb.validate(kernel, out, grid=4, expected=right).ok
+    right[2, 1] = 5
+    (differs,) = mnb.validate(kernel, out, grid=4, expected=right).differences
+    assert (differs.index, int(differs.wrong.sum())) == ((2, 1), 1)
 
 
 def test_unwritten_elements_are_shown_distinctly(program: mnb.Program) -> None:

@@ -90,6 +90,14 @@ def test_ladder_shows_each_rate_against_the_limit() -> None:
     assert repr(drawing.ladder({"a": 1e9}, 2e9, unit="FLOP/s")) == "a  1.00 GFLOP/s, 50 % of the limit"
 
 
+def test_names_are_drawn_as_they_are_even_with_dollar_signs() -> None:
+    for name in ("$x_{$", "$x$"):
+        picture = drawing.ladder({name: 1e9, "b": 2e9}, 4e9)
+        assert repr(picture).startswith(name)
+        drawing.timeline({name: [name, ""], "b": ["", name]})
+        drawing.curves({name: {1: 2.0, 2: 3.0}}, across=name, unit="B/s", marks={name: 1.5})
+
+
 def test_the_best_of_a_ladder_can_stand_out_instead_of_the_newest() -> None:
     def marked(rates: dict[str, float], *, best: bool) -> float:
         drawn = pixels(drawing.ladder(rates, 40e9, best=best))[..., :3]

@@ -116,6 +116,8 @@ def test_registers_grow_with_what_is_alive() -> None:
     [
         ("out[i] = 2 * a + b;", 2, 0),
         ("out[i] = fma(a, b, a);", 2, 0),
+        ("out[i] = fma(half(a), half(b), half(a));", 2, 0),
+        ("half2 v = half2(half(a), half(b)); v = fma(v, v, v); out[i] = v.x + v.y;", 4 + 1, 0),
         ("out[i] = a / b;", 1, 1),
         ("out[i] = 1 / b;", 0, 1),
         ("out[i] = sqrt(a);", 0, 1),
