@@ -83,6 +83,17 @@ def test_nan_is_as_the_dtype_has_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("values", [
+    [-2.0, math.inf], [-math.inf, 2.0], [-math.inf, math.inf], [math.inf, math.inf], [3e38, -3e38], [3e38, 3e38],
+    [math.inf, -1.0, math.nan], [-3e38, math.nan, 3e38, 3.2e38, -3.2e38], [1.0, 3.0, math.inf],
+])  # fmt: skip
+def test_medians_of_the_largest_numbers_and_infinities_match_numpy(values: list[float]) -> None:
+    x, host = mnb.asarray(values), np.array(values)
+    with np.errstate(invalid="ignore"):
+        for name in ("median", "nanmedian"):
+            assert np.array_equal(getattr(mnb, name)(x).read(), np.float32(getattr(np, name)(host)), equal_nan=True)
+
+
 REFUSED = (
     (lambda x: mnb.quantile(x, 1.5), ValueError, "must be between 0 and 1; got 1.5"),
     (lambda x: mnb.percentile(x, -1), ValueError, "must be between 0 and 100; got -1.0"),
