@@ -38,7 +38,7 @@ def test_numbers_spaced_by_powers() -> None:
     for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}, {"base": 2.0, "num": 11}, {"num": 1}, {"num": 0}):
         got, expected = mnb.logspace(-3, 5, **options).read(), np.logspace(-3, 5, **options)
         assert np.allclose(got, expected, rtol=60 * 2**-24, atol=0)
-    for ends in ((1, 1e6), (-2, -300), (1e3, 1e-3)):
+    for ends in ((1, 1e6), (-2, -300), (1e3, 1e-3), (1e-30, 1e30), (-1e38, -1e-38)):
         for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}):
             got = mnb.geomspace(*ends, **options).read()
             assert np.allclose(got, np.geomspace(*ends, **options), rtol=60 * 2**-24, atol=0)
@@ -92,6 +92,17 @@ def test_medians_of_the_largest_numbers_and_infinities_match_numpy(values: list[
     with np.errstate(invalid="ignore"):
         for name in ("median", "nanmedian"):
             assert np.array_equal(getattr(mnb, name)(x).read(), np.float32(getattr(np, name)(host)), equal_nan=True)
+
+
+@pytest.mark.parametrize(("xp", "fp"), [
+    ([0, 1], [-3e38, 3e38]), ([-3e38, 3e38], [0, 1]), ([-3e38, 3e38], [3e38, -3e38]), ([0, 1], [0, math.inf]),
+    ([0, 1], [math.inf, math.inf]), ([0, 1], [-math.inf, 5]), ([-math.inf, 0], [1, 2]), ([0, math.inf], [1, 2]),
+])  # fmt: skip
+def test_interpolation_between_large_numbers_and_infinities_matches_numpy(xp: list[float], fp: list[float]) -> None:
+    x = np.array([0.5, 0, 1, -5, 1e38, -2e38, 0.25], np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.interp(x, xp, fp)
+    assert np.allclose(mnb.interp(mnb.asarray(x), xp, fp).read(), expected, rtol=1e-6, equal_nan=True)
 
 
 REFUSED = (
