@@ -128,6 +128,16 @@ def test_an_expression_is_measured(run: Run) -> None:
     assert run("%metal_time lambda: x + 1").kernel == "lambda: x + 1"
 
 
+@pytest.mark.parametrize("literal", [
+    "'twice@1'", '"a b@cpu"', "'x@1' 'y@cpu@1'", "r\"\\add@1\"", '"""it\'s "add@1"."""', "b'add@2'", "f'1add@1'",
+])  # fmt: skip
+def test_versions_in_strings_are_text(run: Run, literal: str) -> None:
+    run("said = []\ndef echo(kernel, text): said.append((kernel.name, text))")
+    assert run(f"%metal_time echo(add@1, {literal})").kernel == "echo"
+    assert set(run("said")) == {("add", run(literal))}
+    assert run(f"%metal_compare len({literal}) add@1(x, 1.0)").names == ("len", "add@1")
+
+
 def test_library_ops_report_their_bytes(run: Run) -> None:
     run("import metalnb as mnb; a = mnb.array(x)")
     timing = run("%metal_time mnb.add(a, a)")
