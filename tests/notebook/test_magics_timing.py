@@ -129,7 +129,7 @@ def test_an_expression_is_measured(run: Run) -> None:
 
 
 @pytest.mark.parametrize("literal", [
-    "'twice@1'", '"a b@cpu"', "'x@1' 'y@cpu@1'", "r\"\\add@1\"", '"""it\'s "add@1"."""', "b'add@2'", "f'1add@1'",
+    "'twice@1'", '"a b@cpu"', "'x@1' 'y@cpu@1'", 'r"\\add@1"', '"""it\'s "add@1"."""', "b'add@2'", "f'1add@1'",
 ])  # fmt: skip
 def test_versions_in_strings_are_text(run: Run, literal: str) -> None:
     run("said = []\ndef echo(kernel, text): said.append((kernel.name, text))")
