@@ -62,6 +62,16 @@ def test_numpy_functions_dispatch_to_our_ops() -> None:
     same(np.gcd(mnb.asarray([12]), 18), np.array([6]))
 
 
+def test_parameters_of_numpys_that_an_op_lacks_are_not_taken_for_others() -> None:
+    x, host = mnb.asarray([math.nan, 2.0]), np.array([math.nan, 2.0], np.float32)
+    for args, options in (((), {}), ((True, 7.0), {}), ((), {"nan": 7.0, "copy": True})):
+        same(np.nan_to_num(x, *args, **options), np.nan_to_num(host, *args, **options))
+    for args, options in (((False,), {}), ((), {"copy": False}), ((), {"copy": False, "nan": 7.0})):
+        with pytest.raises(TypeError, match=r"np.nan_to_num: metalnb.nan_to_num has no 'copy' \(got False\)"):
+            np.nan_to_num(x, *args, **options)
+    same(np.vander(x, N=3), np.vander(host, N=3))
+
+
 def test_einsum_of_no_axes_and_of_views_matches_numpy() -> None:
     x = mnb.arange(12, dtype="float32").reshape(3, 4)
     assert mnb.einsum(",i->i", mnb.asarray(2.0), x[0]).tolist() == [0, 2, 4, 6]
