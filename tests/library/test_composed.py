@@ -115,6 +115,28 @@ def test_interpolation_between_large_numbers_and_infinities_matches_numpy(xp: li
     assert np.allclose(mnb.interp(mnb.asarray(x), xp, fp).read(), expected, rtol=1e-6, equal_nan=True)
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1.0])
+def test_the_weights_of_an_average_are_counted_whatever_the_mean(value: float) -> None:
+    host = np.array([[value, 1, 2], [3, 4, 5]], np.float32)
+    for axis in (None, 0, 1):
+        same(mnb.average(mnb.asarray(host), axis, returned=True)[1], np.average(host, axis, returned=True)[1])
+
+
+@pytest.mark.parametrize(("value", "dtype"), [
+    (10**9, "int32"), (-(10**9), "int32"), (2**24 + 1, "int32"), (3.4028234e38, "float32"), (1.0, "float32"), (0, "uint8"),
+])  # fmt: skip
+def test_equal_numbers_are_counted_whatever_their_size(value: float, dtype: str) -> None:
+    x = mnb.asarray(np.full(5, value, dtype))
+    for options in ({}, {"bins": 3}, {"bins": 1}, {"bins": 7, "range": (value, value)}):
+        for weights in (None, mnb.ones(5)):
+            counts, edges = (v.read() for v in mnb.histogram(x, weights=weights, **options))
+            assert counts.sum() == 5
+            assert (edges[1:] > edges[:-1]).all()
+            assert np.isfinite(edges).all()
+    density = mnb.histogram(x, density=True)
+    assert np.isclose((density[0].read() * np.diff(density[1].read().astype(np.float64))).sum(), 1)
+
+
 REFUSED = (
     (lambda x: mnb.quantile(x, 1.5), ValueError, "must be between 0 and 1; got 1.5"),
     (lambda x: mnb.percentile(x, -1), ValueError, "must be between 0 and 100; got -1.0"),
@@ -127,6 +149,7 @@ REFUSED = (
     (lambda x: mnb.histogram(x, 0), ValueError, "bins must be 1 or more"),
     (lambda x: mnb.histogram(x, [2, 1]), ValueError, "that do not decrease"),
     (lambda x: mnb.histogram(x / 0), ValueError, "must be finite"),
+    (lambda x: mnb.histogram(mnb.asarray([2**30, 2**30 + 99])), ValueError, "too few float32 numbers for 10 bins"),
     (lambda x: mnb.histogram(x, "auto"), TypeError, "bins='auto' is unsupported"),
     (lambda x: mnb.digitize(x, [1, 3, 2]), ValueError, "increases or decreases"),
     (lambda x: mnb.interp(x, [1, 2], [1]), ValueError, "two rows of one length"),
