@@ -137,6 +137,23 @@ def test_equal_numbers_are_counted_whatever_their_size(value: float, dtype: str)
     assert np.isclose((density[0].read() * np.diff(density[1].read().astype(np.float64))).sum(), 1)
 
 
+@pytest.mark.parametrize("dtype", ["uint64", "uint8", "int8", "bool", "float32"])
+@pytest.mark.parametrize("values", [
+    [1, 2], (1.5, 2), [True], [], 2, range(3), [300, 1], [-1, 1], [[1, 2], [3, 4]], [1, 0.5], True,
+])  # fmt: skip
+def test_python_numbers_are_searched_for_in_arrays_of_any_dtype(values: Any, dtype: str) -> None:
+    x = mnb.asarray(np.array([0, 1, 2], dtype))
+    same(mnb.isin(x, values), np.isin(x.read(), values))
+    same(mnb.isin(x, values, invert=True), np.isin(x.read(), values, invert=True))
+    if dtype != "uint64" or np.min(values, initial=0) >= 0:  # uint64 and int64 have no common integer dtype
+        same(mnb.isin(values, x), np.isin(values, x.read()))
+
+
+def test_integers_that_no_dtype_holds_are_in_no_array() -> None:
+    assert mnb.isin(mnb.asarray([1, 2]), [2**70, 1]).tolist() == [True, False]
+    assert mnb.isin(mnb.asarray(np.array([2**64 - 1], "uint64")), [2**64 - 1, -1]).tolist() == [True]
+
+
 REFUSED = (
     (lambda x: mnb.quantile(x, 1.5), ValueError, "must be between 0 and 1; got 1.5"),
     (lambda x: mnb.percentile(x, -1), ValueError, "must be between 0 and 100; got -1.0"),
