@@ -19,7 +19,7 @@ from ..call.kernel import Kernel
 from ..engine import REGISTRY, RENAMED
 from .session import Session
 
-__all__ = ["Call", "evaluate_call", "parse_call", "split"]
+__all__ = ["Call", "evaluate_call", "parse_call", "split", "string_spans"]
 
 # ``saxpy@1`` is not useful Python, since nothing supports @ with a number. A matrix product has spaces, or an array's
 # name.
@@ -90,11 +90,11 @@ def parse_call(magic: str, text: str) -> Call:
 
 def _with_placeholders(text: str) -> str:
     """Replace the versions of kernels, and kernels on an engine, by names; text in strings stays as it is."""
-    literals = _literals(text)
-    return _VERSION.sub(lambda m: m[0] if any(m.start() in span for span in literals) else _placeholder(m), text)
+    spans = string_spans(text)
+    return _VERSION.sub(lambda m: m[0] if any(m.start() in span for span in spans) else _placeholder(m), text)
 
 
-def _literals(text: str) -> list[range]:
+def string_spans(text: str) -> list[range]:
     """Return where the strings of an expression are."""
     starts = [0, *itertools.accumulate(len(line) + 1 for line in text.split("\n"))]
     spans = []
