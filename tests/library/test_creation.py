@@ -146,6 +146,10 @@ def test_meshgrid_matches_numpy(indexing: str, sizes: tuple[int, ...]) -> None:
     [
         (lambda: mnb.zeros((2, -1)), ValueError, r"zeros: the lengths of a shape are 0 or more.*got \(2, -1\)"),
         (lambda: mnb.zeros("ab"), TypeError, "zeros: a shape must consist of integers; got 'ab'"),
+        (lambda: mnb.zeros(b"ab"), TypeError, "zeros: a shape must consist of integers; got b'ab'"),
+        (lambda: mnb.zeros({3, 2}), TypeError, "zeros: a shape must consist of integers; got {2, 3}"),
+        (lambda: mnb.ones(6).reshape({2: 0, 3: 0}), TypeError, "reshape: a shape must consist of integers; got {2: 0"),
+        (lambda: mnb.ones((2, 3)).sum(axis={0, 1}), TypeError, "sum: axis must be an integer; got {0, 1}"),
         (lambda: mnb.ones(2.5), TypeError, "ones: a shape must consist of integers; got 2.5"),
         (lambda: mnb.ones(2, dtype="float64"), TypeError, "ones: Metal has no float64"),
         (lambda: mnb.full(2, [1, 2]), TypeError, "full: fill_value must be a number"),
