@@ -91,7 +91,10 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
     """
     width = position_width(signature)
     if width == 1:
-        return (math.prod(shape), 1, 1)
+        shape = (math.prod(shape),)
+    if max(shape, default=0) > _LIMIT:
+        message = f"an array of {max(shape):,} elements along an axis of the grid; each is below 2^32"
+        raise LaunchError(f"{signature.name}: {message}. Pass grid=(…), x first, or the array in parts.")
     if len(shape) > width:
         message = (
             f"{signature.name}: an array of shape {shape} has {len(shape)} axes, but the kernel's positions have "

@@ -86,9 +86,9 @@ def profile(
 
 
 def _check(seconds: Any, banks: Any) -> None:
-    if not isinstance(banks, Integral) or not 1 <= banks <= _MAX_BANKS:
+    if not isinstance(banks, Integral) or not 1 <= int(banks) <= _MAX_BANKS:
         raise ArgumentError(f"profile: banks= must be an integer from 1 to {_MAX_BANKS}; got {banks!r}.")
-    if not isinstance(seconds, Real) or not seconds > 0:
+    if not isinstance(seconds, Real) or not float(seconds) > 0:
         raise ArgumentError(f"profile: seconds= must be a positive number; got {seconds!r}.")
 
 

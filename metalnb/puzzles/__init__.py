@@ -16,7 +16,6 @@ kernel runs on metalnb's own inputs: the learner's arrays must not change here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -48,8 +47,8 @@ def puzzle(name: str | int) -> Puzzle:
     ArgumentError
         For an unknown puzzle.
     """
-    if isinstance(name, Integral) and 1 <= name <= len(PUZZLES):
-        return list(PUZZLES.values())[int(name) - 1]
+    if not isinstance(name, str) and name in range(1, len(PUZZLES) + 1):
+        return list(PUZZLES.values())[name - 1]
     if name not in PUZZLES:
         raise ArgumentError(f"no puzzle {name!r}; there are: {', '.join(PUZZLES)}, or 1 to {len(PUZZLES)}.")
     return PUZZLES[str(name)]

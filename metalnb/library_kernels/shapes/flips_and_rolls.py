@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -99,8 +100,9 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
     if axis is None:
         return reshape(roll(reshape(x, -1), shift, 0), x.shape)  # type: ignore[no-any-return]
     axes = tuple(axis_of("roll", a, x.ndim) for a in (axis if isinstance(axis, Iterable) else (axis,)))
+    given: Any = shift if np.ndim(shift) else (shift,)
     try:
-        shifts = tuple(map(operator.index, shift if np.ndim(shift) else (shift,)))
+        shifts = tuple(map(operator.index, given))
     except TypeError:
         raise TypeError(f"roll: shift must be an integer, or a tuple of integers; got {shift!r}.") from None
     if len(shifts) != len(axes) and 1 not in {len(shifts), len(axes)}:
