@@ -2032,7 +2032,8 @@ def histogram(
     Raises
     ------
     ValueError
-        For decreasing edges, no bins, a range that is not finite, or weights of another shape.
+        For decreasing edges, no bins, a range that is not finite or has fewer float32 numbers than bins, or weights of
+        another shape.
     """
 
 @_op
@@ -3753,14 +3754,14 @@ def roll(x: _ArrayLike, /, shift: int | Sequence[int], axis: int | Sequence[int]
     ----------
     x : Array
     shift : int or tuple of int
-        How far to move along each axis.
+        How far to move along each axis; several along one axis are added.
     axis : int or tuple of int, optional
         By default the array is flattened first.
 
     Raises
     ------
     ValueError
-        If the numbers of shifts and axes differ.
+        If the numbers of shifts and axes differ, and neither is 1.
     """
 
 @_op
