@@ -332,6 +332,13 @@ def test_the_outer_of_a_ufunc_takes_numbers_and_lists() -> None:
         assert np.array_equal(got.read(), expected)
 
 
+def test_divmod_of_python_is_numpys() -> None:
+    x, host = mnb.asarray([5.0, -5.0]), np.array([5, -5], np.float32)
+    for one, other in ((x, 3), (7, x), (x, x), (x, np.float32(2))):
+        expected = divmod(*(host if v is x else v for v in (one, other)))  # type: ignore[operator]
+        assert all(np.array_equal(a.read(), b) for a, b in zip(divmod(one, other), expected, strict=True))
+
+
 def test_divmod_writes_both_outputs() -> None:
     x, rest = mnb.asarray([5.0, -5.0]), mnb.zeros(2)
     quotient, remainder = np.divmod(x, 3, out=(x, rest))  # x is read before it is written
