@@ -1223,8 +1223,8 @@ def diff(
     *,
     axis: int = -1,
     n: int = 1,
-    prepend: _ArrayLike | None = None,
-    append: _ArrayLike | None = None,
+    prepend: _ArrayLike | float | None = None,
+    append: _ArrayLike | float | None = None,
 ) -> Array:
     """Return the differences of neighbors along an axis, repeated n times.
 
@@ -1234,7 +1234,7 @@ def diff(
     axis : int
     n : int
         The number of times.
-    prepend, append : Array, optional
+    prepend, append : Array or number, optional
         Values to put before and after x along the axis.
 
     Raises

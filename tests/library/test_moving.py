@@ -138,6 +138,10 @@ def test_repeats_may_differ_by_element() -> None:
 def test_diff_prepends_and_appends() -> None:
     x = mnb.asarray([1, 4, 9, 16])
     assert mnb.diff(x, prepend=mnb.asarray([0])).tolist() == [1, 3, 5, 7]
+    for host in (np.array([[1, 4], [9, 16]], np.int32), np.array([[1, 4], [9, 16]], np.float32)):
+        for options in ({"prepend": 0}, {"append": 2, "axis": 0}, {"prepend": 0.5, "append": 3, "n": 2}):
+            got, expected = (np.diff(v, **options) for v in (mnb.asarray(host), host))
+            assert np.array_equal(got.read(), expected)
     assert mnb.diff(x, append=mnb.asarray([25]), n=2).tolist() == [2, 2, 2]
 
 
