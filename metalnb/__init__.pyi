@@ -1224,8 +1224,8 @@ def diff(
     *,
     axis: int = -1,
     n: int = 1,
-    prepend: _ArrayLike | None = None,
-    append: _ArrayLike | None = None,
+    prepend: _ArrayLike | float | None = None,
+    append: _ArrayLike | float | None = None,
 ) -> Array:
     """Return the differences of neighbors along an axis, repeated n times.
 
@@ -1235,7 +1235,7 @@ def diff(
     axis : int
     n : int
         The number of times.
-    prepend, append : Array, optional
+    prepend, append : Array or number, optional
         Values to put before and after x along the axis.
 
     Raises
@@ -2033,7 +2033,8 @@ def histogram(
     Raises
     ------
     ValueError
-        For decreasing edges, no bins, a range that is not finite, or weights of another shape.
+        For decreasing edges, no bins, a range that is not finite or has fewer float32 numbers than bins, or weights of
+        another shape.
     """
 
 @_op
@@ -3754,14 +3755,14 @@ def roll(x: _ArrayLike, /, shift: int | Sequence[int], axis: int | Sequence[int]
     ----------
     x : Array
     shift : int or tuple of int
-        How far to move along each axis.
+        How far to move along each axis; several along one axis are added.
     axis : int or tuple of int, optional
         By default the array is flattened first.
 
     Raises
     ------
     ValueError
-        If the numbers of shifts and axes differ.
+        If the numbers of shifts and axes differ, and neither is 1.
     """
 
 @_op

@@ -14,9 +14,9 @@ from .promotion import as_dtype, kind_of
 __all__ = ["Methods"]
 
 
-def _flatten_arguments(args: tuple[Any, ...]) -> tuple[int, ...]:
+def _flatten_arguments(args: tuple[Any, ...]) -> Any:
     """Return the arguments of ``f(2, 3)`` like those of ``f((2, 3))``."""
-    return tuple(args[0]) if len(args) == 1 and hasattr(args[0], "__iter__") else args
+    return args[0] if len(args) == 1 and hasattr(args[0], "__iter__") else args
 
 
 class Methods(OpMethods):

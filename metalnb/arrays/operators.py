@@ -88,6 +88,12 @@ class Operators(Core):
     __ilshift__, __irshift__ = _in_place("bitwise_left_shift"), _in_place("bitwise_right_shift")
     __matmul__, __rmatmul__, __imatmul__ = _binary("matmul"), _reflected_operator("matmul"), _matmul_in_place
 
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     # Arrays of bool, as in NumPy.

@@ -6,6 +6,7 @@ import math
 import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from metalnb.engine.base import Grid
@@ -17,7 +18,7 @@ from .argument_binding import Slot
 
 __all__ = [
     "MAX_THREADS", "Shape", "check_grid", "check_own_elements", "check_shape", "check_threadgroup",
-    "default_threadgroup", "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "position_width",
+    "default_threadgroup", "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "listed", "position_width",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -27,6 +28,7 @@ _SIMD = 32
 _DEFAULT = 256
 _DIMENSIONS = 3
 _LIMIT = 2**32 - 1
+_UNORDERED = (str, bytes, bytearray, AbstractSet, Mapping)
 
 
 def dimensions(grid: Grid) -> int:
@@ -89,7 +91,10 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
     """
     width = position_width(signature)
     if width == 1:
-        return (math.prod(shape), 1, 1)
+        shape = (math.prod(shape),)
+    if max(shape, default=0) > _LIMIT:
+        message = f"an array of {max(shape):,} elements along an axis of the grid; each is below 2^32"
+        raise LaunchError(f"{signature.name}: {message}. Pass grid=(…), x first, or the array in parts.")
     if len(shape) > width:
         message = (
             f"{signature.name}: an array of shape {shape} has {len(shape)} axes, but the kernel's positions have "
@@ -107,9 +112,8 @@ def check_shape(kernel: str, name: str, shape_argument: Any) -> Shape:
     ------
     ArgumentError
     """
-    is_iterable = hasattr(shape_argument, "__iter__")
     try:
-        shape = tuple(map(operator.index, shape_argument if is_iterable else [shape_argument]))
+        shape = tuple(map(operator.index, listed(shape_argument)))
     except TypeError:
         shape = (-1,)
     if any(n < 0 for n in shape):
@@ -243,11 +247,14 @@ def check_own_elements(signature: Signature, grid: Grid, threadgroup: Grid) -> N
             raise LaunchError(message)
 
 
+def listed(values: Any) -> tuple[Any, ...]:
+    """Return several values in their order; text and values without an order count as one, which is no integer."""
+    return tuple(values) if isinstance(values, Iterable) and not isinstance(values, _UNORDERED) else (values,)
+
+
 def _triple(signature: Signature, noun: str, value_argument: Any, least: int) -> Grid:
-    is_sequence = isinstance(value_argument, Iterable) and not isinstance(value_argument, str)
-    values = tuple(value_argument) if is_sequence else (value_argument,)
     try:
-        sizes = [operator.index(v) for v in values]
+        sizes = [operator.index(v) for v in listed(value_argument)]
     except TypeError:
         sizes = []
     if not 1 <= len(sizes) <= _DIMENSIONS or any(not least <= n <= _LIMIT for n in sizes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 from metalnb.engine.base import Grid
@@ -36,10 +37,10 @@ def memory_sizes(signature: Signature, group: Grid, requested: Mapping[str, Any]
             continue
         default = param.type.size * (1 if param.reference else math.prod(group))
         nbytes = requested.get(param.name, default)
-        if not isinstance(nbytes, int) or nbytes < param.type.size:
+        if not isinstance(nbytes, Integral) or nbytes < param.type.size:
             message = f"threadgroup_memory[{param.name!r}] is a number of bytes, at least {param.type.size}"
             raise LaunchError(f"{signature.name}: {message}; got {nbytes!r}.")
-        sizes[i] = -(-nbytes // _MULTIPLE) * _MULTIPLE
+        sizes[i] = -(-int(nbytes) // _MULTIPLE) * _MULTIPLE
     refuse_memory(signature, requested)
     return sizes
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 from metalnb.errors import ArgumentError, LaunchError
@@ -59,7 +60,7 @@ class timeout:  # noqa: N801  (used like a function)
         return f"timeout({self.seconds})"
 
 
-def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
+def check_limit(unit: Unit, engine: Engine, seconds: Any) -> None:
     """Refuse a call's time limit that could not be enforced.
 
     Raises
@@ -67,7 +68,7 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
     ArgumentError, LaunchError
     """
     name = unit.signature.name
-    if not seconds > 0:
+    if not isinstance(seconds, Real) or not float(seconds) > 0:
         raise ArgumentError(f"{name}: timeout must be more than 0 seconds; got {seconds!r}.")
     if not engine.caps.stops:
         raise LaunchError(f"{name}: engine {engine.name!r} cannot stop a dispatch: leave timeout out.")

@@ -26,7 +26,7 @@ from .op import Op
 __all__ = ["function"]
 
 # NumPy's names for the ops' parameters, and the parameters of functions that cannot be inspected.
-_PARAMETER_ALIASES = {"a_min": "min", "a_max": "max", "ddof": "correction", "kind": "", "order": ""}
+_PARAMETER_ALIASES = {"a_min": "min", "a_max": "max", "ddof": "correction", "kind": "", "order": "", "N": "n"}
 _PARAMETERS = {
     np.concatenate: ("arrays", "axis", "out"),
     np.where: ("condition", "x1", "x2"),
@@ -128,7 +128,7 @@ def _call_by_signature(
     parameters = op.__signature__.parameters
     by_position: dict[int, Any] = {}
     by_name: dict[str, Any] = {}
-    positional_count = sum(p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD} for p in parameters.values())
+    positional_count = sum(p.kind is p.POSITIONAL_ONLY for p in parameters.values())  # others have NumPy's names
     if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
         positional_count = len(args)
     for position, word, value, default in _numpy_arguments(numpy_function, args, options):

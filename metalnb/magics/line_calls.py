@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
+import itertools
 import keyword
 import re
 import tokenize
@@ -17,7 +19,7 @@ from ..call.kernel import Kernel
 from ..engine import REGISTRY, RENAMED
 from .session import Session
 
-__all__ = ["Call", "evaluate_call", "parse_call", "split"]
+__all__ = ["Call", "evaluate_call", "parse_call", "split", "string_spans"]
 
 # ``saxpy@1`` is not useful Python, since nothing supports @ with a number. A matrix product has spaces, or an array's
 # name.
@@ -26,6 +28,7 @@ _VERSION = re.compile(rf"\b([^\W\d]\w*)(?:@(\d+))?(?:@({_ENGINE}))?(?<=\w)(?!\w)
 _PLACED = re.compile(r"metalnb_version_(\d*)_on_(\w*?)_of_(\w+)")
 _COLON = "__"  # replaces the colon of an engine's name
 _COLLECT = "metalnb_collect"
+_STRINGS = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", None)}  # Python 3.12 has tokens for f-strings' parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def parse_call(magic: str, text: str) -> Call:
     """
     text = text.strip().rstrip("; \t")
     try:
-        body = ast.parse(_VERSION.sub(_placeholder, text), mode="eval").body
+        body = ast.parse(_with_placeholders(text), mode="eval").body
     except SyntaxError as error:
         message = f"{magic}: {text!r} is not a call or an expression: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
         raise UsageError(message) from error
@@ -83,6 +86,24 @@ def parse_call(magic: str, text: str) -> Call:
         return Call(text, body, None)
     function = body if isinstance(body, ast.Lambda) else _as_function(body)
     return Call(text, function, ast.Call(function, [], []))
+
+
+def _with_placeholders(text: str) -> str:
+    """Replace the versions of kernels, and kernels on an engine, by names; text in strings stays as it is."""
+    spans = string_spans(text)
+    return _VERSION.sub(lambda m: m[0] if any(m.start() in span for span in spans) else _placeholder(m), text)
+
+
+def string_spans(text: str) -> list[range]:
+    """Return where the strings of an expression are."""
+    starts = [0, *itertools.accumulate(len(line) + 1 for line in text.split("\n"))]
+    spans = []
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):  # reported when it is parsed
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in _STRINGS:
+                (first_row, first), (last_row, last) = token.start, token.end
+                spans.append(range(starts[first_row - 1] + first, starts[last_row - 1] + last))
+    return spans
 
 
 def _placeholder(match: re.Match[str]) -> str:
@@ -147,13 +168,13 @@ def evaluate_call(
         Whatever the user's expressions raise.
     """
     shell = session.shell
-    versions = {
-        node.id: _version(session, match[3], match[1], match[2].replace(_COLON, ":"))
-        for node in ast.walk(call.function)
-        if isinstance(node, ast.Name) and (match := _PLACED.fullmatch(node.id))
-    }
     call_arguments = arguments or ast.Call(call.function, [], [])
     code = ast.Call(ast.Name(_COLLECT, ast.Load()), [call.function, *call_arguments.args], call_arguments.keywords)
+    versions = {
+        node.id: _version(session, match[3], match[1], match[2].replace(_COLON, ":"))
+        for node in ast.walk(code)
+        if isinstance(node, ast.Name) and (match := _PLACED.fullmatch(node.id))
+    }
     tree = ast.fix_missing_locations(ast.Expression(code))
     names = ChainMap({_COLLECT: _collect, **versions}, shell.user_ns)
     result: tuple[Any, tuple[Any, ...], dict[str, Any]] = eval(  # noqa: S307  (the user's own)

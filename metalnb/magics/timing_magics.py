@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,13 +17,16 @@ from ..profiling.profile_record import Profile
 from ..timing.compare import Comparison, compare
 from ..timing.measure import measure
 from ..timing.records import Timing
-from .line_calls import Call, evaluate_call, parse_call, split
+from .line_calls import Call, evaluate_call, parse_call, split, string_spans
 from .option_values import unquote
 from .session import Session
 
 __all__ = ["TimingMagics"]
 
 _FLAGS = {"--cold"}  # options that take no value
+_QUOTES = {"'", '"'}
+_OPTION = re.compile(r"(--[\w-]*)(=?)")
+_LATE = re.compile(r"(?<=\s)--(?:bytes|flops|cold|seconds|banks|device)(?=[\s=]|$)")
 
 
 @magics_class
@@ -53,7 +57,7 @@ class TimingMagics(Magics):
         operations are counted in a run before, unless --bytes or --flops states them. %%metal_time times the cell's
         statements by the wall clock, running them many times.
         """
-        words, call = _split_options(line)
+        words, call = _split_options("%metal_time", line)
         options = parse_argstring(self.metal_time, words)
         counts = {name: self._count(name, getattr(options, name)) for name in ("bytes", "flops")}
         if cell is not None:
@@ -78,7 +82,7 @@ class TimingMagics(Magics):
         It shows the source with figures for each line; a click on an access draws its 32 lanes and their positions in
         memory. The call runs on copies, and nothing is timed.
         """
-        words, call = _split_options(line)
+        words, call = _split_options("%metal_profile", line)
         options = parse_argstring(self.metal_profile, words)
         dispatch = _bind(*self._evaluate("%metal_profile", parse_call("%metal_profile", call)))
         if not isinstance(dispatch, Dispatch):
@@ -156,22 +160,35 @@ def _bind(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any
     return functools.partial(function, *args, **keywords)
 
 
-def _split_options(line: str) -> tuple[str, str]:
-    """Separate the options from the call."""
+def _split_options(magic: str, line: str) -> tuple[str, str]:
+    """Separate the options from the call.
+
+    Raises
+    ------
+    UsageError
+        For options after the call.
+    """
     words: list[str] = []
     rest = line.strip()
-    while rest.startswith("--"):
-        head, _, rest = rest.partition(" ")
-        words.append(head)
-        if head not in _FLAGS and "=" not in head:
-            value, rest = _value(rest.lstrip())
-            words.append(value)
+    while match := _OPTION.match(rest):
+        head, equals = match.groups()
+        rest = rest[match.end() :]
+        if equals or head not in _FLAGS:
+            value, rest = _value(rest if equals else rest.lstrip())
+            words += [f"{head}={value}"] if equals and value[:1] not in _QUOTES else [head, value]
+        else:
+            words.append(head)
         rest = rest.lstrip()
+    spans = string_spans(rest)
+    if late := next((m for m in _LATE.finditer(rest) if not any(m.start() in span for span in spans)), None):
+        call, options = rest[: late.start()].rstrip(), rest[late.start() :]
+        message = f"{magic}: options come before the call; got {options!r} after it"
+        raise UsageError(f"{message}. Write {magic} {' '.join([*words, options])} {call}")
     return " ".join(words), rest
 
 
 def _value(text: str) -> tuple[str, str]:
     """Split an option's value, in quotes or up to a space, from what follows."""
-    end = text.find(text[0], 1) + 1 if text[:1] in {"'", '"'} else 0
+    end = text.find(text[0], 1) + 1 if text[:1] in _QUOTES else 0
     end = end or len(text.partition(" ")[0])
     return text[:end], text[end:]

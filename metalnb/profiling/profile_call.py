@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any
 
 from metalnb.call.kernel import Dispatch, Kernel
@@ -81,13 +82,13 @@ def profile(
     else:
         message = f"profile: takes a kernel and the arguments of its call; got {type(kernel).__name__}."
         raise ArgumentError(message)
-    return profile_dispatch(dispatch, seconds, banks, devices)
+    return profile_dispatch(dispatch, float(seconds), int(banks), devices)
 
 
 def _check(seconds: Any, banks: Any) -> None:
-    if not isinstance(banks, int) or not 1 <= banks <= _MAX_BANKS:
+    if not isinstance(banks, Integral) or not 1 <= int(banks) <= _MAX_BANKS:
         raise ArgumentError(f"profile: banks= must be an integer from 1 to {_MAX_BANKS}; got {banks!r}.")
-    if not isinstance(seconds, (int, float)) or not seconds > 0:
+    if not isinstance(seconds, Real) or not float(seconds) > 0:
         raise ArgumentError(f"profile: seconds= must be a positive number; got {seconds!r}.")
 
 

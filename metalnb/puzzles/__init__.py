@@ -47,7 +47,7 @@ def puzzle(name: str | int) -> Puzzle:
     ArgumentError
         For an unknown puzzle.
     """
-    if isinstance(name, int) and 1 <= name <= len(PUZZLES):
+    if not isinstance(name, str) and name in range(1, len(PUZZLES) + 1):
         return list(PUZZLES.values())[name - 1]
     if name not in PUZZLES:
         raise ArgumentError(f"no puzzle {name!r}; there are: {', '.join(PUZZLES)}, or 1 to {len(PUZZLES)}.")

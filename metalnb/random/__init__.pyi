@@ -43,7 +43,7 @@ def binomial(n: Any, p: Any, size: Size = None, dtype: DTypeLike | None = ...) -
     Raises
     ------
     ValueError
-        For a negative n, and a p outside [0, 1].
+        For a negative n, a p outside [0, 1], and if the dtype cannot hold a count.
     """
 
 def bytes(length: int) -> builtins.bytes:
@@ -122,7 +122,7 @@ def poisson(lam: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) ->
     Raises
     ------
     ValueError
-        For a negative `lam`.
+        For a negative `lam`, and if the dtype cannot hold a count.
     """
 
 def rand(*shape: int, dtype: DTypeLike | None = ...) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from metalnb.arrays.array import Array
 from metalnb.arrays.convert import asarray
+from metalnb.arrays.dtype_info import finfo
 from metalnb.arrays.promotion import as_dtype, is_float
 from metalnb.library_kernels.elementwise.elementwise_by_name import BY_NAME
 
@@ -70,7 +71,7 @@ class Distributions:
         ValueError
             For a negative shape or scale.
         """
-        return self._draw_with_numpy("gamma", size, dtype, shape, scale)
+        return self._draw_with_numpy("gamma", size, _float_dtype("gamma", dtype), shape, scale)
 
     def standard_gamma(self, shape: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the gamma distribution with a shape and scale 1; made on the host, as for `gamma`."""
@@ -84,7 +85,7 @@ class Distributions:
         ValueError
             For a or b of 0 or less.
         """
-        return self._draw_with_numpy("beta", size, dtype, a, b)
+        return self._draw_with_numpy("beta", size, _float_dtype("beta", dtype), a, b)
 
     def poisson(self, lam: Any = 1.0, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.
@@ -92,9 +93,9 @@ class Distributions:
         Raises
         ------
         ValueError
-            For a negative `lam`.
+            For a negative `lam`, and if the dtype cannot hold a count.
         """
-        return self._draw_with_numpy("poisson", size, dtype, lam)
+        return self._draw_with_numpy("poisson", size, as_dtype(dtype, "poisson"), lam)
 
     def binomial(self, n: Any, p: Any, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return how many of n trials succeed, each with probability p; made on the host, as for `gamma`.
@@ -102,9 +103,9 @@ class Distributions:
         Raises
         ------
         ValueError
-            For a negative n, and a p outside [0, 1].
+            For a negative n, a p outside [0, 1], and if the dtype cannot hold a count.
         """
-        return self._draw_with_numpy("binomial", size, dtype, n, p)
+        return self._draw_with_numpy("binomial", size, as_dtype(dtype, "binomial"), n, p)
 
     # ---- NumPy's older names.
     def random_sample(self, size: Size = None) -> Array:
@@ -125,18 +126,31 @@ class Distributions:
         return numbers
 
     def _convert(self, caller: str, numbers: Any, dtype: Any) -> Array:
-        target_dtype = as_dtype(dtype, caller)
-        if not is_float(target_dtype):
-            raise TypeError(f"{caller}: dtype must be float32, float16 or bfloat16; got {target_dtype}.")
-        result: Array = numbers.astype(target_dtype, copy=False)
+        result: Array = numbers.astype(_float_dtype(caller, dtype), copy=False)
         return result
 
-    def _draw_with_numpy(self, caller: str, size: Size, dtype: Any, *parameters: Any) -> Array:
-        target_dtype = as_dtype(dtype, caller)
+    def _draw_with_numpy(self, caller: str, size: Size, target_dtype: np.dtype[Any], *parameters: Any) -> Array:
         words = block(self._take(1), self.key, CHILD)  # type: ignore[attr-defined]
         stream = np.random.Generator(np.random.Philox(key=words[0] | words[1] << 32))
         host_parameters = [np.asarray(p.read() if isinstance(p, Array) else p) for p in parameters]
         if any(not math.isfinite(v) for p in host_parameters for v in p.flat):
             raise ValueError(f"{caller}: parameters must be finite; got {', '.join(map(str, parameters))}.")
-        numbers = getattr(stream, caller)(*(p[()] for p in host_parameters), size=size)
-        return asarray(np.asarray(numbers).astype(target_dtype), device=self.device)
+        numbers = np.asarray(getattr(stream, caller)(*(p[()] for p in host_parameters), size=size))
+        most = numbers.max(initial=0)
+        if numbers.dtype.kind == "i" and most > (largest := _largest_count(target_dtype)):
+            raise ValueError(f"{caller}: {target_dtype} holds numbers up to {largest}; got {most}. Pass a wider dtype.")
+        return asarray(numbers.astype(target_dtype), device=self.device)
+
+
+def _float_dtype(caller: str, dtype: Any) -> np.dtype[Any]:
+    target_dtype = as_dtype(dtype, caller)
+    if not is_float(target_dtype):
+        raise TypeError(f"{caller}: dtype must be float32, float16 or bfloat16; got {target_dtype}.")
+    return target_dtype
+
+
+def _largest_count(dtype: np.dtype[Any]) -> float:
+    """Return the largest number that a dtype holds."""
+    if dtype == np.bool_:
+        return 1
+    return float(finfo(dtype).max) if is_float(dtype) else int(np.iinfo(dtype).max)

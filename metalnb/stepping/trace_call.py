@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 from metalnb.call.kernel import Kernel
@@ -170,8 +171,8 @@ def _grid(numbers: Any) -> Grid:
 
 def _position(requested: Any, name: str, limits: Grid) -> Grid:
     numbers = tuple(requested) if isinstance(requested, Sequence) else (requested,)
-    is_position = 1 <= len(numbers) <= 3 and all(isinstance(n, int) for n in numbers)
-    position = _grid((*numbers, 0, 0)[:3]) if is_position else (-1, -1, -1)
+    is_position = 1 <= len(numbers) <= 3 and all(isinstance(n, Integral) for n in numbers)
+    position = _grid((*map(int, numbers), 0, 0)[:3]) if is_position else (-1, -1, -1)
     if not all(0 <= a < n for a, n in zip(position, limits, strict=True)):
         unit = "threads" if name == "thread" else "threadgroups"
         message = f"trace: {name}= is a position among {limits} {unit}, x first; got {requested!r}."

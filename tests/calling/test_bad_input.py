@@ -131,6 +131,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "shapes of an output given": call("saxpy", x5, y5, ones(5), 2, shapes={"out": 5}),
     "shapes that are none": call("saxpy", x5, y5, a=2, shapes={"out": "five"}),
     "shapes below zero": call("saxpy", x5, y5, a=2, shapes={"out": (2, -1)}),
+    "shapes of bytes": call("saxpy", x5, y5, a=2, shapes={"out": b"12"}),
+    "shapes without an order": call("saxpy", x5, y5, a=2, shapes={"out": {5: 1}}),
     "shapes that are digits": call("saxpy", x5, y5, a=2, shapes={"out": "12"}),
     "shapes with a fraction": call("saxpy", x5, y5, a=2, shapes={"out": 2.9}),
     "shapes beyond memory": call("saxpy", x5, y5, a=2, shapes={"out": 2**62}),
@@ -171,6 +173,8 @@ CASES: dict[str, Callable[[], Any]] = {
     # Grid and threadgroup
     "no grid": call("configure", settings=SETTINGS),
     "grid of text": call("blur", grid="4"),
+    "grid of bytes": call("blur", grid=b"\x04\x04"),
+    "grid without an order": call("blur", grid={4}),
     "grid of fractions": call("blur", grid=(4.0, 2)),
     "grid of four": call("blur", grid=(1, 2, 3, 4)),
     "grid below zero": call("blur", grid=(4, -2)),
@@ -340,6 +344,8 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "shapes that are none": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got 'five'."),
     "shapes below zero": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got (2, -1)."),
+    "shapes of bytes": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got b'12'."),
+    "shapes without an order": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got {5: 1}."),
     "shapes that are digits": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got '12'."),
     "shapes with a fraction": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got 2.9."),
     "shapes beyond memory": (
@@ -474,6 +480,14 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     "grid of text": (
         mnb.LaunchError,
         "blur: grid is 1 to 3 whole numbers of threads, x first, each not negative and below 2^32; got '4'.",
+    ),
+    "grid of bytes": (
+        mnb.LaunchError,
+        "blur: grid is 1 to 3 whole numbers of threads, x first, each not negative and below 2^32; got b'\\x04\\x04'.",
+    ),
+    "grid without an order": (
+        mnb.LaunchError,
+        "blur: grid is 1 to 3 whole numbers of threads, x first, each not negative and below 2^32; got {4}.",
     ),
     "grid of fractions": (
         mnb.LaunchError,

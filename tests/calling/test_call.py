@@ -425,7 +425,9 @@ def test_threadgroup_memory_is_sized_by_the_launch() -> None:
     expected[8:] = [9 + 2, 8 + 2]
     assert program.scratch(grid=10, threadgroup=8).tolist() == expected
     assert program.scratch(grid=10, threadgroup=8, threadgroup_memory={"a": 400, "b": 8}).tolist() == expected
-    assert program.shared_bytes(grid=1, shapes={"out": 1}, threadgroup_memory={"a": 4096}).tolist() == [100]
+    for nbytes in (4096, np.int64(4096)):
+        memory = {"a": nbytes}
+        assert program.shared_bytes(grid=1, shapes={"out": 1}, threadgroup_memory=memory).tolist() == [100]
 
 
 def test_empty_arrays_give_empty_results() -> None:

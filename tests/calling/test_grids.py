@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
+from metalnb.call.grids import grid_of_shape
 
 # `lanes` uses SIMD-groups, so the engine cpu dispatches its threadgroups as rows.
 SOURCE = """
@@ -154,3 +155,11 @@ def test_a_launch_in_threadgroups_needs_no_rounding() -> None:
     assert program.count2.prepare(groups=(3, 5)).grid == (96, 40, 1)  # the default threadgroup is 32 × 8
     with pytest.raises(mnb.LaunchError, match="pass one of them"):
         program.count1(hits, grid=8, groups=1)
+
+
+@pytest.mark.parametrize(("width", "shape"), [(1, (2**16, 2**16)), (1, (2**32,)), (2, (2**33, 2)), (2, (2, 2**32))])
+def test_a_grid_of_an_array_that_is_too_long_is_refused(width: int, shape: tuple[int, ...]) -> None:
+    signature = mnb.compile(SOURCE)[f"count{width}"].signature
+    with pytest.raises(mnb.LaunchError, match=rf"count{width}: an array of \d.* below 2\^32. Pass grid="):
+        grid_of_shape(signature, shape)
+    assert grid_of_shape(signature, (3, 2**32 // 4)) == ((3 * 2**30, 1, 1) if width == 1 else (2**30, 3, 1))

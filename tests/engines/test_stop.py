@@ -158,6 +158,8 @@ def test_time_limit_turns_checks_on(engine: str) -> None:
     kernel = mnb.compile(text, engine=engine, checked=True).forever
     with pytest.raises(mnb.ArgumentError, match="forever: timeout must be more than 0 seconds; got 0"):
         kernel(*arguments(), grid=256, timeout=0)
+    with pytest.raises(mnb.ArgumentError, match="forever: timeout must be more than 0 seconds; got '1'"):
+        kernel(*arguments(), grid=256, timeout="1")
 
 
 def test_unchecked_kernel_launches_and_waits_as_usual() -> None:

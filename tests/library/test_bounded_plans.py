@@ -22,6 +22,9 @@ from metalnb.library_kernels.launching import (
 )  # fmt: skip
 from metalnb.library_kernels.neural import quantized_products
 from metalnb.library_kernels.op_table import op
+from metalnb.library_kernels.planning.elementwise_plan import Strip, plan_elementwise, plan_row_reduction
+from metalnb.library_kernels.planning.long_row_splits import Split
+from metalnb.library_kernels.planning.reduction_plan import packed_reduction
 
 SMALL = 8  # the bound of the tests whose own is a thousand or more
 
@@ -143,3 +146,15 @@ def test_dispatches_in_flight_are_bounded_and_waited_for_in_order(monkeypatch: p
         stream.start(engine, None, (), (1, 1, 1), (1, 1, 1), ())
         assert len(stream._in_flight["queued"]) == min(started, bound)
     assert waited == [*range(count - bound)]
+
+
+@pytest.mark.parametrize("call", [
+    lambda: plan_elementwise((2**16, 2**16), [Strip((2**16, 1), 0)] * 2),
+    lambda: plan_elementwise((2**32, 3), [Strip((1, 0), 0), Strip((3, 1), 0)]),
+    lambda: plan_row_reduction((3, 2**32), [Strip((2**32, 1), 0)], (1,)),
+    lambda: packed_reduction(0, 2**32, 1, 2**32, Split(2**31, 2**31, 2), 1),
+])  # fmt: skip
+def test_axes_of_two_to_the_32_elements_are_refused(call: Any) -> None:
+    """In plans, which need no memory."""
+    with pytest.raises(ValueError, match=r"in 32 bits; got 2\^32 or more. Compute the array in parts"):
+        call()

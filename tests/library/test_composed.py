@@ -38,7 +38,7 @@ def test_numbers_spaced_by_powers() -> None:
     for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}, {"base": 2.0, "num": 11}, {"num": 1}, {"num": 0}):
         got, expected = mnb.logspace(-3, 5, **options).read(), np.logspace(-3, 5, **options)
         assert np.allclose(got, expected, rtol=60 * 2**-24, atol=0)
-    for ends in ((1, 1e6), (-2, -300), (1e3, 1e-3)):
+    for ends in ((1, 1e6), (-2, -300), (1e3, 1e-3), (1e-30, 1e30), (-1e38, -1e-38)):
         for options in ({}, {"num": 7}, {"num": 9, "endpoint": False}):
             got = mnb.geomspace(*ends, **options).read()
             assert np.allclose(got, np.geomspace(*ends, **options), rtol=60 * 2**-24, atol=0)
@@ -62,6 +62,16 @@ def test_numpy_functions_dispatch_to_our_ops() -> None:
     same(np.gcd(mnb.asarray([12]), 18), np.array([6]))
 
 
+def test_parameters_of_numpys_that_an_op_lacks_are_not_taken_for_others() -> None:
+    x, host = mnb.asarray([math.nan, 2.0]), np.array([math.nan, 2.0], np.float32)
+    for args, options in (((), {}), ((True, 7.0), {}), ((), {"nan": 7.0, "copy": True})):
+        same(np.nan_to_num(x, *args, **options), np.nan_to_num(host, *args, **options))
+    for args, options in (((False,), {}), ((), {"copy": False}), ((), {"copy": False, "nan": 7.0})):
+        with pytest.raises(TypeError, match=r"np.nan_to_num: metalnb.nan_to_num has no 'copy' \(got False\)"):
+            np.nan_to_num(x, *args, **options)
+    same(np.vander(x, N=3), np.vander(host, N=3))
+
+
 def test_einsum_of_no_axes_and_of_views_matches_numpy() -> None:
     x = mnb.arange(12, dtype="float32").reshape(3, 4)
     assert mnb.einsum(",i->i", mnb.asarray(2.0), x[0]).tolist() == [0, 2, 4, 6]
@@ -83,6 +93,67 @@ def test_nan_is_as_the_dtype_has_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("values", [
+    [-2.0, math.inf], [-math.inf, 2.0], [-math.inf, math.inf], [math.inf, math.inf], [3e38, -3e38], [3e38, 3e38],
+    [math.inf, -1.0, math.nan], [-3e38, math.nan, 3e38, 3.2e38, -3.2e38], [1.0, 3.0, math.inf],
+])  # fmt: skip
+def test_medians_of_the_largest_numbers_and_infinities_match_numpy(values: list[float]) -> None:
+    x, host = mnb.asarray(values), np.array(values)
+    with np.errstate(invalid="ignore"):
+        for name in ("median", "nanmedian"):
+            assert np.array_equal(getattr(mnb, name)(x).read(), np.float32(getattr(np, name)(host)), equal_nan=True)
+
+
+@pytest.mark.parametrize(("xp", "fp"), [
+    ([0, 1], [-3e38, 3e38]), ([-3e38, 3e38], [0, 1]), ([-3e38, 3e38], [3e38, -3e38]), ([0, 1], [0, math.inf]),
+    ([0, 1], [math.inf, math.inf]), ([0, 1], [-math.inf, 5]), ([-math.inf, 0], [1, 2]), ([0, math.inf], [1, 2]),
+])  # fmt: skip
+def test_interpolation_between_large_numbers_and_infinities_matches_numpy(xp: list[float], fp: list[float]) -> None:
+    x = np.array([0.5, 0, 1, -5, 1e38, -2e38, 0.25], np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.interp(x, xp, fp)
+    assert np.allclose(mnb.interp(mnb.asarray(x), xp, fp).read(), expected, rtol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1.0])
+def test_the_weights_of_an_average_are_counted_whatever_the_mean(value: float) -> None:
+    host = np.array([[value, 1, 2], [3, 4, 5]], np.float32)
+    for axis in (None, 0, 1):
+        same(mnb.average(mnb.asarray(host), axis, returned=True)[1], np.average(host, axis, returned=True)[1])
+
+
+@pytest.mark.parametrize(("value", "dtype"), [
+    (10**9, "int32"), (-(10**9), "int32"), (2**24 + 1, "int32"), (3.4028234e38, "float32"), (1.0, "float32"),
+])  # fmt: skip
+def test_equal_numbers_are_counted_whatever_their_size(value: float, dtype: str) -> None:
+    x = mnb.asarray(np.full(5, value, dtype))
+    for options in ({}, {"bins": 3}, {"bins": 1}, {"bins": 7, "range": (value, value)}):
+        for weights in (None, mnb.ones(5)):
+            counts, edges = (v.read() for v in mnb.histogram(x, weights=weights, **options))
+            assert counts.sum() == 5
+            assert (edges[1:] > edges[:-1]).all()
+            assert np.isfinite(edges).all()
+    density = mnb.histogram(x, density=True)
+    assert np.isclose((density[0].read() * np.diff(density[1].read().astype(np.float64))).sum(), 1)
+
+
+@pytest.mark.parametrize("dtype", ["uint64", "uint8", "int8", "bool", "float32"])
+@pytest.mark.parametrize("values", [
+    [1, 2], (1.5, 2), [True], [], 2, range(3), [300, 1], [-1, 1], [[1, 2], [3, 4]], [1, 0.5], True,
+])  # fmt: skip
+def test_python_numbers_are_searched_for_in_arrays_of_any_dtype(values: Any, dtype: str) -> None:
+    x = mnb.asarray(np.array([0, 1, 2], dtype))
+    same(mnb.isin(x, values), np.isin(x.read(), values))
+    same(mnb.isin(x, values, invert=True), np.isin(x.read(), values, invert=True))
+    if dtype != "uint64" or np.min(values, initial=0) >= 0:  # uint64 and int64 have no common integer dtype
+        same(mnb.isin(values, x), np.isin(values, x.read()))
+
+
+def test_integers_that_no_dtype_holds_are_in_no_array() -> None:
+    assert mnb.isin(mnb.asarray([1, 2]), [2**70, 1]).tolist() == [True, False]
+    assert mnb.isin(mnb.asarray(np.array([2**64 - 1], "uint64")), [2**64 - 1, -1]).tolist() == [True]
+
+
 REFUSED = (
     (lambda x: mnb.quantile(x, 1.5), ValueError, "must be between 0 and 1; got 1.5"),
     (lambda x: mnb.percentile(x, -1), ValueError, "must be between 0 and 100; got -1.0"),
@@ -95,6 +166,7 @@ REFUSED = (
     (lambda x: mnb.histogram(x, 0), ValueError, "bins must be 1 or more"),
     (lambda x: mnb.histogram(x, [2, 1]), ValueError, "that do not decrease"),
     (lambda x: mnb.histogram(x / 0), ValueError, "must be finite"),
+    (lambda x: mnb.histogram(mnb.asarray([2**30, 2**30 + 99])), ValueError, "too few float32 numbers for 10 bins"),
     (lambda x: mnb.histogram(x, "auto"), TypeError, "bins='auto' is unsupported"),
     (lambda x: mnb.digitize(x, [1, 3, 2]), ValueError, "increases or decreases"),
     (lambda x: mnb.interp(x, [1, 2], [1]), ValueError, "two rows of one length"),

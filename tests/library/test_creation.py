@@ -114,6 +114,20 @@ def test_arange_with_float_steps(args: tuple[float, ...]) -> None:
     np.testing.assert_allclose(got.read(), expected, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("args", [(-3e38, 3e38, 5), (3e38, -3e38, 4), (-3.4e38, 3.4e38, 2), (-3.4e38, 3.4e38, 1001)])
+def test_a_range_may_exceed_the_largest_float(args: tuple[float, float, int]) -> None:
+    start, stop, num = args
+    for endpoint in (True, False):
+        expected = np.linspace(start, stop, num, endpoint=endpoint)
+        assert ulps(mnb.linspace(start, stop, num, endpoint=endpoint), expected) <= 0.51
+    step = 2.0 ** round(np.log2(abs(stop - start) / num)) * np.sign(stop - start)  # exact: arange's short form
+    for first in (start, float(np.float32(start))):
+        expected = np.arange(first, stop, step)
+        assert np.allclose(mnb.arange(first, stop, step).read(), expected, rtol=1e-7, atol=1e31)
+    assert mnb.arange(0.0, 1.0, 1e39).tolist() == [0]
+    assert mnb.linspace(0, 1e39, 3).tolist() == [0, np.inf, np.inf]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_short_floats_are_rounded_from_the_exact_number(dtype: str) -> None:
     got = mnb.linspace(-3, 3, 1001, dtype=dtype).astype("float32").read()
@@ -148,6 +162,10 @@ def test_meshgrid_matches_numpy(indexing: str, sizes: tuple[int, ...]) -> None:
     [
         (lambda: mnb.zeros((2, -1)), ValueError, r"zeros: the lengths of a shape are 0 or more.*got \(2, -1\)"),
         (lambda: mnb.zeros("ab"), TypeError, "zeros: a shape must consist of integers; got 'ab'"),
+        (lambda: mnb.zeros(b"ab"), TypeError, "zeros: a shape must consist of integers; got b'ab'"),
+        (lambda: mnb.zeros({3, 2}), TypeError, "zeros: a shape must consist of integers; got {2, 3}"),
+        (lambda: mnb.ones(6).reshape({2: 0, 3: 0}), TypeError, "reshape: a shape must consist of integers; got {2: 0"),
+        (lambda: mnb.ones((2, 3)).sum(axis={0, 1}), TypeError, "sum: axis must be an integer; got {0, 1}"),
         (lambda: mnb.ones(2.5), TypeError, "ones: a shape must consist of integers; got 2.5"),
         (lambda: mnb.ones(2, dtype="float64"), TypeError, "ones: Metal has no float64"),
         (lambda: mnb.full(2, [1, 2]), TypeError, "full: fill_value must be a number"),

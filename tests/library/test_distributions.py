@@ -64,6 +64,9 @@ def test_dtypes_and_parameters_that_are_arrays() -> None:
     assert rng.exponential(size=3, dtype="float16").dtype == mnb.float16
     assert rng.poisson(3.0, size=3).dtype == mnb.int64
     assert rng.poisson(3.0, size=3, dtype="uint8").dtype == mnb.uint8
+    assert rng.binomial(1, 0.5, 3, "bool").dtype == mnb.bool
+    assert rng.poisson(3.0, 0, "int8").shape == (0,)
+    assert rng.beta(2.0, 2.0, 3, "bfloat16").dtype == mnb.bfloat16
     means = rng.poisson(mnb.asarray([1.0, 100.0]), size=(2000, 2)).read().mean(0)
     assert (np.abs(means - [1, 100]) < 6 * np.sqrt(np.array([1, 100]) / 2000)).all()  # six standard deviations
 
@@ -93,6 +96,12 @@ def test_choice_of_any_sequence() -> None:
         (lambda r: r.exponential(-1.0), ValueError, "scale must be 0 or more; got -1.0"),
         (lambda r: r.laplace(0.0, -1.0), ValueError, "scale must be 0 or more"),
         (lambda r: r.exponential(dtype="int32"), TypeError, "dtype must be float32"),
+        (lambda r: r.gamma(2.0, dtype="bool"), TypeError, "gamma: dtype must be float32, .*; got bool"),
+        (lambda r: r.beta(2.0, 2.0, 3, "int32"), TypeError, "beta: dtype must be float32"),
+        (lambda r: r.poisson(1000, 3, "int8"), ValueError, "poisson: int8 holds numbers up to 127; got .* wider dtype"),
+        (lambda r: r.poisson(9, 99, "bool"), ValueError, "poisson: bool holds numbers up to 1; got"),
+        (lambda r: r.poisson(1e5, 3, "float16"), ValueError, "poisson: float16 holds numbers up to 65504.0; got"),
+        (lambda r: r.binomial(1000, 0.5, dtype="uint8"), ValueError, "binomial: uint8 holds numbers up to 255; got"),
         (lambda r: r.gamma(-1.0), ValueError, "shape < 0"),
         (lambda r: r.poisson(-1.0), ValueError, "lam < 0"),
         (lambda r: r.binomial(3, 2.0), ValueError, "p"),

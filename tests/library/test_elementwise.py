@@ -332,6 +332,13 @@ def test_the_outer_of_a_ufunc_takes_numbers_and_lists() -> None:
         assert np.array_equal(got.read(), expected)
 
 
+def test_divmod_of_python_is_numpys() -> None:
+    x, host = mnb.asarray([5.0, -5.0]), np.array([5, -5], np.float32)
+    for one, other in ((x, 3), (7, x), (x, x), (x, np.float32(2))):
+        expected = divmod(*(host if v is x else v for v in (one, other)))  # type: ignore[operator]
+        assert all(np.array_equal(a.read(), b) for a, b in zip(divmod(one, other), expected, strict=True))
+
+
 def test_divmod_writes_both_outputs() -> None:
     x, rest = mnb.asarray([5.0, -5.0]), mnb.zeros(2)
     quotient, remainder = np.divmod(x, 3, out=(x, rest))  # x is read before it is written
@@ -397,3 +404,15 @@ def test_a_float_has_negative_powers_whatever_holds_it(base: Any, power: Any) ->
     """A NumPy array, a NumPy scalar or a Python float beside an array of metalnb."""
     on_device = [mnb.asarray(v) if isinstance(v, np.ndarray) and v.dtype.kind == "i" else v for v in (base, power)]
     assert np.array_equal(np.asarray(mnb.pow(*on_device)), np.power(base, power, dtype=np.float32))
+
+
+def test_hypot_is_accurate_at_every_magnitude(rng: np.random.Generator) -> None:
+    """From the smallest denormal numbers, whose squares are 0, to the largest number, whose square is infinite."""
+    x = rng.integers(0, 0x7F800000, 20_000, np.uint32).view(np.float32)
+    y = np.where(np.arange(x.size) % 3, x * rng.random(x.size, np.float32), x[::-1])
+    x[:4], y[:4] = [1.285e-42, 3e-42, 1e-42, 1e-45], [1.377e-42, 4e-42, 0, 1e-45]
+    with np.errstate(over="ignore"):
+        expected = np.hypot(x.astype(np.float64), y.astype(np.float64))
+        x, y, expected = (v[expected < np.finfo(np.float32).max] for v in (x, y, expected))
+    got = op("hypot")(mnb.asarray(x), mnb.asarray(y)).numpy()
+    assert np.all(np.abs(got - expected) <= 1.5 * np.spacing(expected.astype(np.float32)))

@@ -66,6 +66,15 @@ def test_views_share_memory_and_copies_do_not() -> None:
         assert not copied.any(), i
 
 
+@pytest.mark.parametrize(("shift", "axis"), [
+    (np.int64(2), None), ((1, 2), None), ((1, 2), 0), (np.array([1, -1]), 1), (1, (0, 1)), (np.uint8(1), np.int32(-1)),
+    ((1,), (0, 1)), (np.array(2), 1), ((1, 2), (0, 0)), ((), ()), (-7, None),
+])  # fmt: skip
+def test_shifts_of_any_integer_type_are_broadcast_to_axes(shift: Any, axis: Any) -> None:
+    host = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert np.array_equal(mnb.roll(mnb.asarray(host), shift, axis).read(), np.roll(host, shift, axis))
+
+
 @given(st.data(), hnp.array_shapes(max_dims=4, max_side=4, min_side=0))
 def test_a_reshape_is_a_view_exactly_when_numpys_is(data: Any, shape: tuple[int, ...]) -> None:
     host = np.arange(np.prod(shape, dtype=int)).reshape(shape)
@@ -129,6 +138,10 @@ def test_repeats_may_differ_by_element() -> None:
 def test_diff_prepends_and_appends() -> None:
     x = mnb.asarray([1, 4, 9, 16])
     assert mnb.diff(x, prepend=mnb.asarray([0])).tolist() == [1, 3, 5, 7]
+    for host in (np.array([[1, 4], [9, 16]], np.int32), np.array([[1, 4], [9, 16]], np.float32)):
+        for options in ({"prepend": 0}, {"append": 2, "axis": 0}, {"prepend": 0.5, "append": 3, "n": 2}):
+            got, expected = (np.diff(v, **options) for v in (mnb.asarray(host), host))
+            assert np.array_equal(got.read(), expected)
     assert mnb.diff(x, append=mnb.asarray([25]), n=2).tolist() == [2, 2, 2]
 
 
@@ -179,7 +192,8 @@ def test_many_axes_are_accepted_if_they_merge() -> None:
             "concat: no integer dtype contains both",
         ),
         (lambda x: mnb.stack([x, x.T]), ValueError, "stack: the shapes must be equal"),
-        (lambda x: mnb.roll(x, (1, 2), axis=0), ValueError, "roll: shift and axis must have the same length"),
+        (lambda x: mnb.roll(x, (1, 2, 3), axis=(0, 1)), ValueError, "roll: shift and axis must have the same length"),
+        (lambda x: mnb.roll(x, 1.5), TypeError, "roll: shift must be an integer, or a tuple of integers; got 1.5"),
         (lambda x: mnb.repeat(x, -1), ValueError, "repeat: repeats must be 0 or more; got -1"),
         (lambda x: mnb.repeat(x, [1, 2], axis=1), ValueError, "repeat: repeats must be 3 whole numbers"),
         (lambda x: mnb.tile(x, (1, -1)), ValueError, "tile: repetitions must be 0 or more"),

@@ -61,6 +61,19 @@ def test_flops_and_bytes_may_be_expressions(run: Run) -> None:
     assert (timing.flops, timing.bytes) == (1000, 4000)
 
 
+@pytest.mark.parametrize("options", [
+    '--bytes="4 * x.size" --flops=7', "--flops 7 --bytes '4 * x.size'", '--flops="3 + 4" --bytes=4*x.size',
+])  # fmt: skip
+def test_a_quoted_option_may_follow_an_equals_sign(run: Run, options: str) -> None:
+    timing = run(f"%metal_time {options} add(x, 1.0)")
+    assert (timing.flops, timing.bytes) == (7, 4000)
+
+
+def test_text_that_looks_like_an_option_is_text(run: Run) -> None:
+    assert run("%metal_time len('a --cold b')").kernel == "len"
+    assert run("%metal_time x --x").kernel == "x --x"
+
+
 def test_a_cell_is_timed_by_the_wall_clock(shell: InteractiveShell, run: Run) -> None:
     timing = run("%%metal_time\ny = x[:10]\nadd(y, 1.0)\n")
     assert (timing.kernel, timing.clock) == ("cell", "wall")
@@ -128,6 +141,16 @@ def test_an_expression_is_measured(run: Run) -> None:
     assert run("%metal_time lambda: x + 1").kernel == "lambda: x + 1"
 
 
+@pytest.mark.parametrize("literal", [
+    "'twice@1'", '"a b@cpu"', "'x@1' 'y@cpu@1'", 'r"\\add@1"', '"""it\'s "add@1"."""', "b'add@2'", "f'1add@1'",
+])  # fmt: skip
+def test_versions_in_strings_are_text(run: Run, literal: str) -> None:
+    run("said = []\ndef echo(kernel, text): said.append((kernel.name, text))")
+    assert run(f"%metal_time echo(add@1, {literal})").kernel == "echo"
+    assert set(run("said")) == {("add", run(literal))}
+    assert run(f"%metal_compare len({literal}) add@1(x, 1.0)").names == ("len", "add@1")
+
+
 def test_library_ops_report_their_bytes(run: Run) -> None:
     run("import metalnb as mnb; a = mnb.array(x)")
     timing = run("%metal_time mnb.add(a, a)")
@@ -143,6 +166,9 @@ def test_library_ops_report_their_bytes(run: Run) -> None:
         ("%metal_time", "is not a call"),
         ("%metal_time add", "%metal_time: 'add' has no arguments. Write them once: add(…)"),
         ("%metal_time --flops nope add(x, 1.0)", "--flops nope: NameError: name 'nope' is not defined"),
+        ("%metal_time add(x, 1.0) --cold", "options come before the call; got '--cold' after it. Write "),
+        ("%metal_time --cold add(x, 1.0) --flops=2", "Write %metal_time --cold --flops=2 add(x, 1.0)"),
+        ("%metal_profile add(x, 1.0) --banks 16", "%metal_profile: options come before the call; got '--banks 16'"),
         ("%metal_time x(1)", "ndarray is not a kernel, and cannot be called"),
         ("%metal_compare add(x, 1.0)", "takes two calls or more, like a(x) b(x), or a(x), x + y; got 1"),
         ("%metal_compare x@cpu y@cpu(x)", "x@cpu: takes a kernel to an engine; 'x' is of type ndarray. Write a"),

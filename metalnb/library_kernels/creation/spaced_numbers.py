@@ -23,6 +23,7 @@ from ..op import FLOATS, NUMERIC, op
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
 
 _FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int64)
+_LARGEST = float(np.finfo(_FLOAT).max)
 
 
 @op(
@@ -95,9 +96,12 @@ def _integers(out: Array, start: int, step: int) -> Array:
 def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
     """Fill with start + i · step; the last element is exactly `stop` if that is given."""
     if out.size:
-        (s, s_rest), (d, d_rest) = _split(start), _split(step)
+        step = step if out.size > 1 else 0.0
+        scale = 2.0 if abs(step) * (out.size - 1) > _LARGEST else 1.0
+        (s, s_rest), (d, d_rest) = _split(start / scale), _split(step / scale)
         last = 2**32 - 1 if stop is None else out.size - 1
-        ramp = {"start": s, "start_rest": s_rest, "step": d, "step_rest": d_rest, "stop": stop or 0.0, "last": last}
+        ramp = {"start": s, "start_rest": s_rest, "step": d, "step_rest": d_rest, "stop": _split(stop or 0.0)[0]}
+        ramp |= {"scale": scale, "last": last}
         is_short = not s_rest and not d_rest and stop is None and out.size <= 2**24
         kernel = program_with_macros(
             "ramp.metal", out.device, TO=DTYPES[out.dtype.name],
@@ -188,6 +192,8 @@ def geomspace(
     target = _floating("geomspace", dtype)
     if not start or not stop or (start < 0) != (stop < 0):
         raise ValueError(f"geomspace: start and stop must be nonzero and have the same sign; got {start} and {stop}.")
-    steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
-    result: Array = BY_NAME["pow"](2.0, steps) * float(start)
+    # A ratio that float32 cannot hold is taken from the middle: the ratio of each end to it is a square root.
+    origin = math.copysign(math.sqrt(start * stop), start) if abs(math.log2(stop / start)) > 126 else start
+    ends = math.log2(start / origin), math.log2(stop / origin)
+    result: Array = BY_NAME["pow"](2.0, linspace(*ends, num, endpoint=endpoint, device=device)) * float(origin)
     return result.astype(target)

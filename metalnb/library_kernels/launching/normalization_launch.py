@@ -49,7 +49,7 @@ class _Rows(NamedTuple):
     eps: float
 
     def packed(self) -> np.ndarray[Any, Any]:
-        return record(_NORM.pack(self.offset, self.length, self.length, self.has_weight, self.has_bias, self.eps))
+        return record(_NORM, self.offset, self.length, self.length, self.has_weight, self.has_bias, self.eps)
 
 
 def _floats(caller: str, x: Any) -> Array:
@@ -74,7 +74,7 @@ def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
     offset, pitch = x.offset // x.itemsize, count * width
     device = device_of(x.engine.caps)
     if width == 1 and (count <= _CACHED or outer >= _ENOUGH_ROWS):
-        packed = record(_SOFTMAX.pack(offset, pitch, 1, count, count, count, 1, 1))
+        packed = record(_SOFTMAX, offset, pitch, 1, count, count, count, 1, 1)
         threads = threads_for_row(count, device)
         launch_grid = grid_of_rows(outer, threads) if threads else grid_of_groups(outer, device)
         keeps_row = x.engine.caps.serial and not log and x.dtype == _FLOAT and count <= _MAX_EXPONENTIALS
@@ -89,9 +89,9 @@ def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
     largest = reduce(x, (axis_index,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
     share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARE_INCLUDE)
     shares = reduce(x, (axis_index,), share, _FLOAT, about=largest)
-    packed = record(_SOFTMAX.pack(
-        offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
-    ))  # fmt: skip
+    packed = record(
+        _SOFTMAX, offset, pitch, width, count, stretches.stretch, stretches.rest, stretches.parts, width,
+    )  # fmt: skip
     launch = Launch(program[kernel].binary, *grid_of_groups(outer * stretches.parts, device), (packed,))
     launch.start(x, largest, shares, out)
     return out

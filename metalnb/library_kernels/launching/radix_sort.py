@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -189,7 +188,7 @@ def _selection(
     rows, n, k, parts = shape
     kernels = program("radix_select.metal", named(engine), KIND=order[0], DESCENDING=order[1])
     name = f"{'select' if index == _LONG_INT else 'candidates'}_{width(dtype)}"
-    settings = record(struct.pack("<Q4I", offset // dtype.itemsize, n, k, parts, are_candidates))
+    settings = record("<Q4I", offset // dtype.itemsize, n, k, parts, are_candidates)
     threads = 1024 if n // parts > 2 * _PART else 256
     grid = (rows * parts * threads, 1, 1)
     return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).bind_records(named(engine))
@@ -249,7 +248,7 @@ def _tile_steps(
     """Compile the kernels of a pass."""
     tile = _sort_tile(dtype.itemsize)
     tiles = -(-n // tile)
-    settings = record(struct.pack("<5I", n, tile, tiles, shift, first))  # Pass of radix.h
+    settings = record("<5I", n, tile, tiles, shift, first)  # Pass of radix.h
     launch_shape = (tiles * DIGITS, rows, 1), (DIGITS, 1, 1)
     target, bits = named(engine), width(dtype)
     counting = Launch(kernels[f"tile_count_{bits}"].binary, *launch_shape, (settings,)).bind_records(target)

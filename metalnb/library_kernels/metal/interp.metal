@@ -20,9 +20,13 @@ kernel void interpolate(device const float* x, device const float* xp, device co
         length = after ? length - half_length : half_length;
     }
     const uint next = min(low + 1, ends.n - 1);
-    const float a = fp[low], b = fp[next], width = xp[next] - xp[low];
-    const float part = (value - xp[low]) / width;
-    const float between = width > 0.0f && value != xp[low] ? fma(part, b - a, a) : a;
+    const float a = fp[low], b = fp[next], from = xp[low], to = xp[next];
+    const float x_scale = to - from == INFINITY ? 0.5f : 1.0f, scale = abs(b - a) == INFINITY ? 0.5f : 1.0f;
+    const float width = to * x_scale - from * x_scale, rise = b * scale - a * scale;  // do not overflow
+    const float up = fma((value * x_scale - from * x_scale) / width, rise, a * scale) / scale;
+    const float down = fma((value * x_scale - to * x_scale) / width, rise, b * scale) / scale;
+    const float sloped = up == up ? up : down;  // of infinities, one may be NaN
+    const float between = width > 0.0f && value != from && a != b ? sloped : a;
     const float within = value < xp[0] ? ends.left : value > xp[ends.n - 1] ? ends.right : between;
     out[i] = value != value ? value : within;
 }

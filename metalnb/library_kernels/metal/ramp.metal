@@ -8,7 +8,8 @@ using namespace metal;
 
 struct Ramp {
     float start, start_rest, step, step_rest, stop;
-    uint last;  // the position that gets `stop`; none when it is past the end
+    float scale;  // 2 if start and step are halves, since their range exceeds the largest float; otherwise 1
+    uint last;    // the position that gets `stop`; none when it is past the end
 };
 
 // The macro TO is the dtype of the result.
@@ -24,8 +25,8 @@ kernel void floats(
     float s = ramp.start + p;
     float b = s - ramp.start;
     float s_rest = (ramp.start - (s - b)) + (p - b);
-    float value = s + (s_rest + (p_rest + ramp.start_rest));
-    out[i] = storage<TO>::store(i == 0 ? ramp.start : i == ramp.last ? ramp.stop : value);
+    float value = i == 0 || abs(s) == INFINITY ? s : s + (s_rest + (p_rest + ramp.start_rest));
+    out[i] = storage<TO>::store(i == ramp.last ? ramp.stop : value * ramp.scale);
 }
 
 // The same if start and step are float32 and there are at most 2^24 numbers: one fma is exact enough.
@@ -33,7 +34,7 @@ kernel void short_floats(
     device memory_of<TO>* out,
     constant Ramp& ramp,
     uint i [[thread_position_in_grid]]) {
-    out[i] = storage<TO>::store(fma(float(i), ramp.step, ramp.start));
+    out[i] = storage<TO>::store(fma(float(i), ramp.step, ramp.start) * ramp.scale);
 }
 
 kernel void integers(

@@ -108,8 +108,8 @@ inline float cbrt_of(float x) {
 // sqrt(x^2 + y^2), to 1 ulp, scaled by a power of two where a square would leave float's range.
 inline float hypot_of(float x, float y) {
     const float a = abs(x), b = abs(y), m = maximum_of(a, b);
-    const float down = m > 1e19f ? 5.42101086e-20f : m < 1e-15f ? 18446744073709551616.0f : 1.0f;
-    const float up = m > 1e19f ? 18446744073709551616.0f : m < 1e-15f ? 5.42101086e-20f : 1.0f;
+    const float down = m > 1e19f ? 5.42101086e-20f : m < 1e-15f ? 7.92281625e28f : 1.0f;  // 2^96
+    const float up = m > 1e19f ? 18446744073709551616.0f : m < 1e-15f ? 1.26217745e-29f : 1.0f;
     const float s = a * down, t = b * down;
     const float result = sqrt(fma(s, s, t * t)) * up;
     return a == INFINITY || b == INFINITY ? INFINITY : result;

@@ -47,9 +47,13 @@ def tuple_of(caller: str, name: str, value: Any, count: int, *, smallest: int) -
     values = tuple(value) if isinstance(value, Iterable) else (value,) * count
     if len(values) == 1:
         values *= count
-    result = tuple(operator.index(v) for v in values)
+    rule = f"{caller}: {name} must be {count} integers, {smallest} or more; got {value!r}."
+    try:
+        result = tuple(operator.index(v) for v in values)
+    except TypeError:
+        raise ValueError(rule) from None
     if len(result) != count or any(v < smallest for v in result):
-        raise ValueError(f"{caller}: {name} must be {count} integers, {smallest} or more; got {value}.")
+        raise ValueError(rule)
     return result
 
 

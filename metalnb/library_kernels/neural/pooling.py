@@ -159,7 +159,7 @@ def _windows_launch(
     width, height, columns, down = *numbers[2:4], *numbers[-2:]
     template = f"pool_windows<{element}, {str(is_max).lower()}, {width}, {height}>"
     binary = compile_templates("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
-    packed = record(_WINDOWED.pack(*numbers, start))
+    packed = record(_WINDOWED, *numbers, start)
     return Launch(binary, (int(columns * down), images, 1), (_THREADS, 1, 1), (packed,)).bind_records(named(engine))
 
 

@@ -160,7 +160,7 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     if w.size:
         kernel = program_of(w.device, f"quantize<{tag(w.dtype)}, {bits}, {bool_text(symmetric)}>")["quantize"]
         form = grid_of_groups(w.size // LANES, device_of(w.engine.caps))
-        record_packed = record(_OFFSET.pack(w.offset // w.itemsize))
+        record_packed = record(_OFFSET, w.offset // w.itemsize)
         Launch(kernel.binary, *form).start(w, words, scales, minima, more=(record_packed,))
     return (words, scales) if symmetric else (words, scales, minima)
 
@@ -231,7 +231,7 @@ def _packed_settings(parts: Parts, x: int, lengths: tuple[int, int, int]) -> Any
     """Pack the operands' offsets, in elements, and lengths."""
     minima = parts.scales if parts.minima is None else parts.minima
     begins = (a.offset // a.itemsize for a in (parts.words, parts.scales, minima))
-    return record(PARAMETERS.pack(x, *begins, *lengths, 0))
+    return record(PARAMETERS, x, *begins, *lengths, 0)
 
 
 def bool_text(symmetric: bool) -> str:

@@ -155,7 +155,7 @@ def _launch(
     device : Device
     """
     (kind, scale, bits, symmetric), (m, n, _) = kinds, lengths
-    settings = (record(PARAMETERS.pack(*begins, *lengths, 0)),)
+    settings = (record(PARAMETERS, *begins, *lengths, 0),)
     template = f"{scale}, {bits}, {bool_text(symmetric)}"
     matrices = kind.removesuffix("16")
     if device.waits and matrices in device.matrices:

@@ -170,7 +170,7 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
 def _pack(s: AttentionShape, *, query_blocks: int = 0, key_parts: int = 0, part_length: int = 0) -> Record:
     sizes = (s.queries, s.keys, s.head_size, s.value_size, s.query_heads_per_key_head)
     divisions = (query_blocks, key_parts, part_length)
-    return record(_RECORD.pack(*s.starts, s.mask_pitch, *sizes, int(s.causal), *divisions, s.scale))
+    return record(_RECORD, *s.starts, s.mask_pitch, *sizes, int(s.causal), *divisions, s.scale)
 
 
 def _grid_of_groups(count: int, threads: int) -> tuple[Grid, Grid]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+from ...call.grids import listed
 
 __all__ = ["axes_of", "axis_of", "shape_of"]
 
@@ -47,8 +48,7 @@ def axes_of(caller: str, axis: Any, ndim: int) -> Shape:
         return tuple(range(ndim))
     if type(axis) is int:  # the usual case: testing whether it is iterable takes longer than everything else
         return (axis_of(caller, axis, ndim),)
-    axes_given = axis if isinstance(axis, Iterable) else (axis,)
-    axes = tuple(axis_of(caller, a, ndim) for a in axes_given)
+    axes = tuple(axis_of(caller, a, ndim) for a in listed(axis))
     if len(set(axes)) != len(axes):
         raise ValueError(f"{caller}: an axis appears twice: {axis}.")
     return axes
@@ -64,9 +64,8 @@ def shape_of(caller: str, shape: Any, *, open_axis: bool = False) -> Shape:
     ValueError
         If a length is negative.
     """
-    lengths = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
     try:
-        sizes = tuple(operator.index(n) for n in lengths)
+        sizes = tuple(operator.index(n) for n in listed(shape))
     except TypeError:
         raise TypeError(f"{caller}: a shape must consist of integers; got {shape!r}.") from None
     if any(n < (-1 if open_axis else 0) for n in sizes) or sizes.count(-1) > 1:

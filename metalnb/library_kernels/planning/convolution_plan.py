@@ -80,7 +80,7 @@ class ImageLayout(NamedTuple):
 
     def record(self, offset: int) -> Record:
         """Return the kernel's record for images that begin at an offset."""
-        return record(_LAYOUT.pack(offset, *self.layout))
+        return record(_LAYOUT, offset, *self.layout)
 
 
 class ConvolutionPlan(NamedTuple):
@@ -118,7 +118,7 @@ class ConvolutionPlan(NamedTuple):
 
     def record(self, x: int, weight: int, bias: int, out: int) -> Record:
         """Return the kernel's record for operands at these offsets."""
-        return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *self.lengths))
+        return record(_CONVOLUTION, x, self.image, weight, bias, out, self.size, *self.lengths)
 
 
 class _Axis(NamedTuple):
@@ -205,7 +205,7 @@ class ChannelsPlan(NamedTuple):
 
     def record(self, x: int, weight: int, bias: int, out: int) -> Record:
         """Return the kernel's record for operands at these offsets."""
-        return record(_CHANNELS.pack(x, weight, bias, out, *self.lengths, 0))
+        return record(_CHANNELS, x, weight, bias, out, *self.lengths, 0)
 
 
 def plan_channels(x: Shape, weight: Shape, window: Windows, groups: int) -> ChannelsPlan | None:
@@ -240,7 +240,7 @@ class DepthwisePlan(NamedTuple):
 
     def record(self, x: int, weight: int, bias: int) -> Record:
         """Return the kernel's record for operands at these offsets."""
-        return record(_DEPTHWISE.pack(x, weight, bias, *self.lengths))
+        return record(_DEPTHWISE, x, weight, bias, *self.lengths)
 
 
 def plan_depthwise(x: Shape, weight: Shape, window: Windows, groups: int) -> DepthwisePlan | None:

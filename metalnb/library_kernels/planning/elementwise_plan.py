@@ -169,7 +169,7 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     for strides_of_out, step in zip(strides, (*inner, 0), strict=True):
         strides_of_out.append(step)
     kinds = "".join("u" if s == 1 else "s" for s in inner) if set(inner) <= {0, 1} else "g" * len(inner)
-    splits = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
+    splits = record("<4If", count, parts.stretch, parts.rest, parts.parts, count)
     grid, threadgroup = grid_of_threads(rows) if is_row_per_thread else grid_of_groups(rows * parts.parts, device)
     kernel = "each" if is_row_per_thread else "rows" if parts.parts == 1 else "first"
     walk = _record(sizes, strides, (*strips, result))
@@ -187,7 +187,7 @@ def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip])
         numbers += [strip.offset, *reversed(padded_strides), *(0,) * (RANK - depth)]
     numbers += [0] * ((_OPERANDS - len(strips)) * (1 + RANK))
     numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth]
-    return np.frombuffer(bytearray(_FORMAT.pack(*numbers)), np.uint8)
+    return record(_FORMAT, *numbers)
 
 
 def _merge_axes(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[list[int]]]:

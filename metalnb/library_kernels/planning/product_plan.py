@@ -73,7 +73,7 @@ def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     if len(first.order) < MANY:
         return ProductPlanner(dtype).run("dots", first, second)
     count = len(first.order)
-    packed = record(PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0))
+    packed = record(PRODUCT, count, 1, k, 1, k, 1, 0, 1, 1, 0)
     starts = pair_starts(first, second)
     grid = (-(-count // EACH) * LANES, 1, 1)
     step = ProductStep(f"pair_dots_{KINDS[dtype]}", (A, B, C), (starts, packed), grid, (LANES, 1, 1))
@@ -94,7 +94,7 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
     starts = [element_starts(offset, [s[d] for d in outer_axes], outer_batch) for offset, s in strided]
     steps = np.array([s[inner] if batch else 0 for _, s in strided], np.int64)
     count = batch[inner] if batch else 1
-    packed = record(_DOTS.pack(a.shape[-1], a.strides[-1], b.strides[-1]))
+    packed = record(_DOTS, a.shape[-1], a.strides[-1], b.strides[-1])
     grid = (count, len(starts[0]), 1)
     records = (np.stack(starts, 1), steps, packed)
     dots = ProductStep(f"each_dot_{KINDS[dtype]}", (A, B, C), records, grid, (min(count, 64), 1, 1))

@@ -191,7 +191,7 @@ class ProductPlanner:
         """Add a kernel, and one to sum its parts of K; `split`: splits, depth, blocks, step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         splits = split[0]
-        packed = record(PRODUCT.pack(m, n, k, *split[:3], a.row, a.column, b.row, split[3]))
+        packed = record(PRODUCT, m, n, k, *split[:3], a.row, a.column, b.row, split[3])
         parts, suffix = C, self.kind
         if splits > 1:
             parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))
@@ -234,7 +234,7 @@ class ProductPlanner:
         """Copy matrices into panels of 32 columns."""
         count, panels, panel = len(b.starts), -(-b.columns // LANES), b.rows * LANES
         buffer_index = self._scratch(count * panels * panel * self.size)
-        packed = record(_PACKING.pack(b.rows, b.columns, b.row, b.column))
+        packed = record(_PACKING, b.rows, b.columns, b.row, b.column)
         rows, abreast = 64, 1
         if b.column == 1 or b.columns == 1:
             name, rows, abreast = f"{name}_rows", 32, 8

@@ -256,7 +256,7 @@ def packed_reduction(  # noqa: PLR0913  (the fields of ``Reduction``)
     *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1,
 ) -> Record:  # fmt: skip
     """Return the bytes of ``Reduction`` in reduce.metal."""
-    return record(_FORMAT.pack(
-        offset, outer_pitch, pitch, about, count, stretches.stretch, stretches.rest, stretches.parts, width,
+    return record(
+        _FORMAT, offset, outer_pitch, pitch, about, count, stretches.stretch, stretches.rest, stretches.parts, width,
         width if tail is None else tail, tiles, scale,
-    ))  # fmt: skip
+    )  # fmt: skip

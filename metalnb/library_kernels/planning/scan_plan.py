@@ -73,9 +73,10 @@ def plan_scan(
         kernel = "columns"
         grid, threadgroup = grid_of_groups(outer * tiles * stretches.parts, alone=True)
         totals = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
-    packed = record(_FORMAT.pack(
-        offset, pitch, width, out_pitch, initial, stretches.stretch, stretches.rest, stretches.parts, width, tiles,
-    ))  # fmt: skip
+    packed = record(
+        _FORMAT, offset, pitch, width, out_pitch, initial, stretches.stretch, stretches.rest, stretches.parts, width,
+        tiles,
+    )  # fmt: skip
     parts = stretches.parts
     reads_wide = device.waits and width == 1 and not initial and offset % 4 == 0 and (outer == 1 or pitch % 4 == 0)
     return ScanPlan(

@@ -153,10 +153,19 @@ def cummin(x: Array, /, axis: int | None = None) -> Array:
     return _running_extreme("cummin", "RunningMinimum", x, axis)
 
 
+def _column(x: Array, axis: int, value: Any) -> Array:
+    """Return an array, or a number as one element along the axis, in x's dtype unless that is too narrow a kind."""
+    if not isinstance(value, (int, float)):
+        return as_array("diff", value)
+    dtype = x.dtype if is_float(x.dtype) or isinstance(value, int) else np.dtype(np.float32)
+    return fill_with(empty((*x.shape[:axis], 1, *x.shape[axis + 1 :]), dtype, x.engine), value)
+
+
 @op("moving", reference=np.diff, dtypes=NUMERIC)
 def diff(
-    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
-) -> Array:
+    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | float | None = None,
+    append: Array | float | None = None,
+) -> Array:  # fmt: skip
     """Return the differences of neighbors along an axis, repeated n times.
 
     Parameters
@@ -165,7 +174,7 @@ def diff(
     axis : int
     n : int
         The number of times.
-    prepend, append : Array, optional
+    prepend, append : Array or number, optional
         Values to put before and after x along the axis.
 
     Raises
@@ -179,7 +188,7 @@ def diff(
         raise ValueError(f"diff: n must be 0 or more; got {n}.")
     if n == 0:
         return x
-    pieces = [as_array("diff", a) for a in (prepend, x, append) if a is not None]
+    pieces = [_column(x, axis_index, a) for a in (prepend, x, append) if a is not None]
     result = concat(pieces, axis=axis_index) if len(pieces) > 1 else x
     differ = BY_NAME["not_equal" if result.dtype.kind == "b" else "subtract"]
     for _ in range(n):

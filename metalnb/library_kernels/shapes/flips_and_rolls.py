@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -86,26 +87,28 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
     ----------
     x : Array
     shift : int or tuple of int
-        How far to move along each axis.
+        How far to move along each axis; several along one axis are added.
     axis : int or tuple of int, optional
         By default the array is flattened first.
 
     Raises
     ------
     ValueError
-        If the numbers of shifts and axes differ.
+        If the numbers of shifts and axes differ, and neither is 1.
     """
     x = as_array("roll", x)
     if axis is None:
-        if not isinstance(shift, int):
-            raise TypeError(f"roll: without an axis, shift must be an integer; got {shift!r}.")
-        result: Array = reshape(_copy_rolled(reshape(x, -1), [(0, shift)]), x.shape)
-        return result
+        return reshape(roll(reshape(x, -1), shift, 0), x.shape)  # type: ignore[no-any-return]
     axes = tuple(axis_of("roll", a, x.ndim) for a in (axis if isinstance(axis, Iterable) else (axis,)))
-    shifts = tuple(shift) if isinstance(shift, Iterable) else (shift,) * len(axes)
-    if len(shifts) != len(axes):
-        raise ValueError(f"roll: shift and axis must have the same length; got {shift} and {axis}.")
-    return _copy_rolled(x, [(a, operator.index(s)) for a, s in zip(axes, shifts, strict=True)])
+    given: Any = shift if np.ndim(shift) else (shift,)
+    try:
+        shifts = tuple(map(operator.index, given))
+    except TypeError:
+        raise TypeError(f"roll: shift must be an integer, or a tuple of integers; got {shift!r}.") from None
+    if len(shifts) != len(axes) and 1 not in {len(shifts), len(axes)}:
+        raise ValueError(f"roll: shift and axis must have the same length, or one of them 1; got {shift} and {axis}.")
+    shifts, axes = (t * max(len(shifts), len(axes)) if len(t) == 1 else t for t in (shifts, axes))
+    return _copy_rolled(x, [*zip(axes, shifts, strict=True)])
 
 
 def _copy_rolled(x: Array, moves: list[tuple[int, int]]) -> Array:

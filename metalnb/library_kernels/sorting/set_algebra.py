@@ -8,7 +8,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.convert import asarray, check_engine
-from ...arrays.promotion import promote
+from ...arrays.promotion import is_integer, promote
 from ..creation.filled import full_like
 from ..elementwise.elementwise_by_name import BY_NAME
 from ..indexing.take_and_put import take
@@ -51,12 +51,14 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     first = x1 if isinstance(x1, Array) else None
     device = first.device if first is not None else x2.device if isinstance(x2, Array) else None
     if first is None:
-        first = asarray(x1, device=device)
+        held = _held_integers(x1, x2.dtype) if isinstance(x2, Array) else None
+        is_held = held is not None and len(held) == np.size(x1)
+        first = asarray(x1, dtype=x2.dtype if is_held else None, device=device)
     if isinstance(x2, Array):
         test_values = x2
     else:
-        is_empty_literal = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
-        test_values = asarray(x2, dtype=first.dtype if is_empty_literal else None, device=device)
+        held = _held_integers(x2, first.dtype)
+        test_values = asarray(x2 if held is None else held, dtype=None if held is None else first.dtype, device=device)
     check_engine(first.engine, "isin", test_values)
     dtype = promote(first.dtype, test_values.dtype, "isin")
     sorted_values = sort(convert(test_values, dtype).reshape(-1))
@@ -66,6 +68,16 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     position = _MINIMUM(searchsorted(sorted_values, first), sorted_values.size - 1)
     result: Array = (_NOT_EQUAL if invert else _EQUAL)(take(sorted_values, position), first)
     return result
+
+
+def _held_integers(values: Any, dtype: np.dtype[Any]) -> list[int] | None:
+    """Return those of Python's integers that an integer dtype holds, or an empty list; None for other values."""
+    if not isinstance(values, (int, list, tuple, range)) or not (is_integer(dtype) or not np.size(values)):
+        return None
+    elements = np.asarray(values, object).reshape(-1).tolist()
+    if not all(isinstance(v, int) for v in elements):
+        return None
+    return [v for v in elements if np.iinfo(dtype).min <= v <= np.iinfo(dtype).max]
 
 
 def _sorted_pair(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:

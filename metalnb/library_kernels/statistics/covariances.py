@@ -10,6 +10,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import floating_dtype, promote
+from ..creation.filled import full_like
 from ..elementwise.elementwise_by_name import BY_NAME
 from ..launching.copying import as_array, contiguous_copy, convert
 from ..linear_algebra.matrix_products import matmul
@@ -68,7 +69,9 @@ def average(
     if weights is None:
         mean_of_all = mean(x, axis=axis_index, keepdims=keepdims)
         count = x.size if axis_index is None else x.shape[axis_index]
-        return (mean_of_all, mean_of_all * 0 + float(count)) if returned else mean_of_all
+        if not returned:
+            return mean_of_all
+        return mean_of_all, convert(full_like(mean_of_all, count, dtype=np.float32), mean_of_all.dtype)
     w = as_array("average", weights)
     check_engine(x.engine, "average", w)
     if w.shape != x.shape:

@@ -31,6 +31,7 @@ Host = np.ndarray[Any, Any]
 
 _FLOAT, _INT64, _UINT32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.uint32)
 _COUNTERS, _THREADS, _LEAST = 1 << 22, 4096, 1 << 12  # counters in all rows; threads; fewest numbers per thread
+_LARGEST = float(np.finfo(_FLOAT).max)
 _CORES = 64  # threads, if each is a core
 
 
@@ -136,9 +137,14 @@ def _edges(caller: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         message = f"{caller}: the range [{low}, {high}] must be finite and must not decrease"
         raise ValueError(f"{message}. Pass range=(low, high).")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, count + 1).astype(np.float32), True
+    if np.float32(low) == np.float32(high):
+        margin = max(0.5, count * abs(low) * 2.0**-22)  # so that each bin contains float32 numbers
+        low, high = max(low - margin, -_LARGEST), min(high + margin, _LARGEST)
+    edges = np.linspace(low, high, count + 1).astype(np.float32)
+    if not (edges[1:] > edges[:-1]).all():
+        message = f"{caller}: the range [{low}, {high}] has too few float32 numbers for {count} bins"
+        raise ValueError(f"{message}. Pass fewer bins, or x - x.min().")
+    return edges, True
 
 
 def _edges_reference(x: Any, bins: Any = 10, range: Any = None) -> Any:
@@ -193,7 +199,8 @@ def histogram(
     Raises
     ------
     ValueError
-        For decreasing edges, no bins, a range that is not finite, or weights of another shape.
+        For decreasing edges, no bins, a range that is not finite or has fewer float32 numbers than bins, or weights of
+        another shape.
     """
     x = as_array("histogram", x)
     host, uniform = _edges("histogram", x, bins, range)

@@ -120,7 +120,7 @@ def _launches(
     templates = {"chunks": chunks_template, "rows": f"variance_rows<{template}, {root}>"}
     program, engine = compile_templates("variance.metal", templates, device), named(device)
     rest = count - (chunks - 1) * chunk
-    settings = record(_CHUNKED_ROWS.pack(offset // dtype.itemsize, count, chunk, rest, chunks, divisor))
+    settings = record(_CHUNKED_ROWS, offset // dtype.itemsize, count, chunk, rest, chunks, divisor)
     threads = (_THREADS, 1, 1)
     first = Launch(
         program["chunks"].binary, (rows * chunks * _THREADS, 1, 1), threads, (settings,),

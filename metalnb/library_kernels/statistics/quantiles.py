@@ -113,7 +113,8 @@ def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: 
     gathered = _neighbors(shares.reshape(-1), counts[..., None] if skip_nan else np.asarray(float(n)), method)
     low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in gathered)
     low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
-    out = _interpolate(low, high, asarray(part.astype(np.float32), device=x.device))
+    interpolate = _middle if caller.endswith("median") else _LERP
+    out = _interpolate(low, high, asarray(part.astype(np.float32), device=x.device), interpolate)
     last = rows[..., -1:]  # if there is a NaN, it is last
     missing = asarray(counts[..., None] == 0, device=x.device) if skip_nan else _ISNAN(last)
     out = _WHERE(missing, math.nan, out)
@@ -128,11 +129,16 @@ def _valid_counts(rows: Array, n: int, *, skip_nan: bool) -> Host:
     return n - np.asarray(total(_ISNAN(rows), axis=-1).read(), np.float64)
 
 
-def _interpolate(low: Array, high: Array, part: Array) -> Array:
+def _middle(low: Array, high: Array, _: Array) -> Array:
+    """Return the mean of two elements. Their difference may overflow, or be infinite; their halves do not."""
+    return low * 0.5 + high * 0.5
+
+
+def _interpolate(low: Array, high: Array, part: Array, interpolate: Callable[[Array, Array, Array], Array]) -> Array:
     """Interpolate in float32; between equal elements, even infinities, return that element."""
     low, high = convert(low, _FLOAT), convert(high, _FLOAT)
     is_same = BY_NAME["logical_or"](_EQUAL(low, high), _EQUAL(part, 0.0))
-    return _WHERE(is_same, low, _LERP(low, high, part))  # type: ignore[no-any-return]
+    return _WHERE(is_same, low, interpolate(low, high, part))  # type: ignore[no-any-return]
 
 
 def _median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
