@@ -8,8 +8,9 @@ from typing import Any
 
 from metalnb.dtypes import layout_of, spell
 
-from ..libclang.hints import reword
+from ..libclang.hints import free_words, reword
 from ..signature import Field, Struct, Type
+from .kernel_names import own_name
 
 __all__ = ["HostTypes"]
 
@@ -41,7 +42,7 @@ class HostTypes:
         count = 1
         for n in extents:
             count *= n
-        name = _atomic_value(spell(kind.spelling))
+        name = free_words(_atomic_value(spell(kind.spelling)))
         if kind.kind.name == "VOID":
             return Type("void", 0, 1, tuple(extents))
         layout = layout_of(name)
@@ -78,7 +79,7 @@ class HostTypes:
                 Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.read(member_type, member)
             )
             if member_layout is not None:
-                fields.append(Field(member.spelling.removeprefix("$"), member_layout, member.get_field_offsetof() // 8))
+                fields.append(Field(own_name(member.spelling), member_layout, member.get_field_offsetof() // 8))
         self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
         return self.structs[name]
 
