@@ -14,6 +14,7 @@ from ..call.kernel import Kernel
 from ..display import Source
 from ..plurals import quantity
 from ..program import Program, compile
+from ..program.recipe import header_name
 
 __all__ = ["Header", "Session"]
 
@@ -80,7 +81,10 @@ class Session:
         ------
         CompileError
             An existing header of that name is kept.
+        ArgumentError
+            For a name that no header cell can have.
         """
+        name = header_name(name)
         compile(_PROBE.format(name), headers={**self.headers, name: text}, name="header check", **options)
         self.headers[name] = text
         return Header(name, self.texts[name])
