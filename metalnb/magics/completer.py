@@ -99,7 +99,7 @@ def _match(context: CompletionContext, session: Session) -> dict[str, Any]:
     offset = sum(len(line) + 1 for line in lines[: context.cursor_line]) + len(line_start)
     metal = metal_text(context.full_text, offset)
     if metal and metal.offset >= 0:
-        word, completions = complete(metal.body, metal.offset, session.headers, metal.name)
+        word, completions = complete(metal.body, metal.offset, session.headers_for(metal.body), metal.name)
         return _answer(word, [SimpleCompletion(c.text, type=_JUPYTER.get(c.kind, c.kind)) for c in completions])
     if metal and re.match(r"\s*%%metal[ \t]", line_start):
         return _words(line_start, _options(line_start, metal.body))
