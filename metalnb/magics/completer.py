@@ -14,8 +14,10 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from ..engine import REGISTRY
+from ..errors import ArgumentError
 from ..msl.editor.complete import complete
 from ..msl.text.scanned_cell import MAIN
+from ..program.recipe import header_name
 from .cell_magic import CellMagics
 from .line_magic import COMMANDS
 from .option_values import unquote
@@ -61,7 +63,14 @@ def metal_text(text: str, offset: int) -> MetalText | None:
         return None
     start = match.end() + (not match[0].endswith("\n"))  # a body that is yet to be written begins on the next line
     header = _HEADER.search(match["options"] or "")
-    return MetalText(text[start:], offset - start, unquote(header[1]) if header else MAIN)
+    return MetalText(text[start:], offset - start, _header_name(unquote(header[1])) if header else MAIN)
+
+
+def _header_name(name: str) -> str:
+    try:
+        return header_name(name)
+    except ArgumentError:  # not yet a name, or none
+        return name
 
 
 class _Silence(list[SimpleCompletion]):
@@ -90,7 +99,7 @@ def _match(context: CompletionContext, session: Session) -> dict[str, Any]:
     offset = sum(len(line) + 1 for line in lines[: context.cursor_line]) + len(line_start)
     metal = metal_text(context.full_text, offset)
     if metal and metal.offset >= 0:
-        word, completions = complete(metal.body, metal.offset, session.headers, metal.name)
+        word, completions = complete(metal.body, metal.offset, session.headers_for(metal.body), metal.name)
         return _answer(word, [SimpleCompletion(c.text, type=_JUPYTER.get(c.kind, c.kind)) for c in completions])
     if metal and re.match(r"\s*%%metal[ \t]", line_start):
         return _words(line_start, _options(line_start, metal.body))

@@ -38,7 +38,7 @@ def inspector(session: Session, original: Callable[..., Any]) -> Callable[..., A
         if metal is None or metal.offset < 0:
             return original(code, cursor_pos, detail_level, *args, **options)
         try:
-            descriptions = describe(metal.body, metal.offset, session.headers, metal.name)
+            descriptions = describe(metal.body, metal.offset, session.headers_for(metal.body), metal.name)
         except Exception:  # noqa: BLE001  (inspecting a name must not show our traceback)
             descriptions = ()
         data = bundle(descriptions) if descriptions else {}

@@ -12,8 +12,10 @@ from typing import Any, Self
 
 from ..call.kernel import Kernel
 from ..display import Source
+from ..library_includes import bundle_files
 from ..plurals import quantity
 from ..program import Program, compile
+from ..program.recipe import header_name
 
 __all__ = ["Header", "Session"]
 
@@ -80,7 +82,10 @@ class Session:
         ------
         CompileError
             An existing header of that name is kept.
+        ArgumentError
+            For a name that no header cell can have.
         """
+        name = header_name(name)
         compile(_PROBE.format(name), headers={**self.headers, name: text}, name="header check", **options)
         self.headers[name] = text
         return Header(name, self.texts[name])
@@ -89,6 +94,10 @@ class Session:
     def texts(self) -> dict[str, Source]:
         """The header cells as written, without the empty lines that keep line numbers right."""
         return {name: Source(text.lstrip("\n")) for name, text in self.headers.items()}
+
+    def headers_for(self, text: str) -> dict[str, str]:
+        """Return the header cells, and the package's own files that they or this text include."""
+        return {**bundle_files((text, *self.headers.values())), **self.headers}
 
     def bind(self, program: Program, name: str | None = None) -> list[str]:
         """Bind a program's kernels in the user's namespace, and the program itself under ``name``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from metalnb.errors import CompileError, Diagnostic
+from metalnb.library_includes import bundle_files
 from metalnb.msl.text.scanned_cell import MAIN
 
 from .front_end import reflect_again
@@ -31,6 +32,7 @@ def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple
     tuple of Diagnostic
         The errors or, if there are none, the warnings: those in this cell, not in its includes.
     """
+    headers = {**bundle_files((source, *headers.values())), **headers}
     recipe = Recipe(source, {}, "fast", headers, "", MAIN)
     if name != MAIN:
         recipe = Recipe(_INCLUDING.format(name), {}, "fast", {**headers, name: source}, "", MAIN)

@@ -268,3 +268,41 @@ kernel void k(constant Tree& t, device float* y, uint i [[thread_position_in_gri
     wrong = [leaves[0], {**leaves[1], "x": np.zeros(4, np.float32)}]
     with pytest.raises(mnb.ArgumentError, match=r"element \[1\] is Leaf: field 'x' is pointer: it takes an array that"):
         kernel({"leaves": wrong}, y, grid=4)
+
+
+# A struct's members that its bases or unnamed members declare ---------------------------------------------------------
+
+_INHERITED = """struct None {}; struct A { char a; float hidden; }; struct X { short x; };
+struct B : A { float c; char b; }; struct S : None, X, B { int d; short hidden; };
+"""
+_UNNAMED = "struct S { int q; union { float x; struct { uchar y, z; }; }; };\n"
+
+
+@pytest.mark.parametrize(
+    ("structs", "names", "statements", "offsets"),
+    [
+        (_INHERITED, "x a hidden c b d", "s->x = 1; s->a = 2; s->hidden = 3; s->c = 4; s->b = 5; s->d = 6;", None),
+        (_UNNAMED, "q x y z", "s->q = 1; s->x = 0; s->y = 3; s->z = 4;", [0, 4, 4, 5]),
+    ],
+    ids=["inherited", "unnamed"],
+)
+def test_a_struct_has_the_members_of_its_bases_and_unnamed_members(
+    structs: str, names: str, statements: str, offsets: list[int] | None,
+) -> None:  # fmt: skip
+    program = mnb.compile(f"{_HEAD}{structs}kernel void f(device S* s) {{ {statements} }}", engine="cpu")
+    dtype = program.dtype("S")
+    assert dtype.names == tuple(names.split())
+    values = np.zeros(1, dtype)
+    program.f(values)
+    written = {name: int(value) for name, value in re.findall(r"s->(\w+) = ([1-9])", statements)}
+    assert {name: values[name][0] for name in written} == written
+    fields = dtype.fields or {}
+    assert offsets is None or [fields[name][1] for name in names.split()] == offsets
+
+
+def test_a_struct_with_a_base_is_passed_as_a_dict() -> None:
+    text = f"{_HEAD}struct A {{ float a; }}; struct S : A {{ int b; }};\n"
+    k = mnb.compile(f"{text}kernel void f(device float* o, constant S& s) {{ o[0] = s.a + s.b; }}", engine="cpu").f
+    o = np.zeros(1, np.float32)
+    k(o, {"a": 1.5, "b": 2})
+    assert o[0] == 3.5

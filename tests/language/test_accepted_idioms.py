@@ -366,3 +366,25 @@ def test_header_cells_above_and_beside() -> None:
     assert x.tolist() == [10, 10]
     with pytest.raises(mnb.CompileError, match=r"\.\./\.\./etc/passwd\": a cell cannot include files"):
         mnb.compile('#include "../../etc/passwd"\n' + cell, headers=headers, engine="cpu")
+
+
+@pytest.mark.parametrize("others", [{}, {"more.h": "constant float three = 4;\n"}], ids=["beside", "beside and above"])
+def test_a_header_cell_includes_the_one_in_its_folder(others: dict[str, str]) -> None:
+    headers = {"common/types.h": '#include "more.h"\n', "common/more.h": "constant float three = 3;\n"}
+    cell = f'#include "common/types.h"\n{STD}kernel void k(device float* x, {ID}) {{ x[i] = three; }}'
+    x = np.zeros(2, np.float32)
+    mnb.compile(cell, headers={**headers, **others}, engine="cpu").k(x)
+    assert x.tolist() == [3, 3]
+
+
+def test_a_probe_finds_the_header_cells_that_an_include_finds() -> None:
+    probe = '#if __has_include("../util.h")\n#include "../util.h"\n#endif\n#if __has_include("more.h")\n'
+    headers = {
+        "common/types.h": f'{probe}#include "more.h"\n#endif\n',
+        "common/more.h": "constant float three = 3;\n",
+        "util.h": "constant float two = 2;\n",
+    }
+    cell = f'#include "common/types.h"\n{STD}kernel void k(device float* x, {ID}) {{ x[i] = two + three; }}'
+    x = np.zeros(2, np.float32)
+    mnb.compile(cell, headers=headers, engine="cpu").k(x)
+    assert x.tolist() == [5, 5]

@@ -211,6 +211,14 @@ WRONG = {
         "two kernels are named 'k' (the other is on line 3)",
         "rename one",
     ),
+    "two instantiations of one name": Wrong(
+        STD
+        + "template <typename T> kernel void k(device T* y) { y[0] = 1; }\n\n"
+        + 'template [[host_name("named")]] kernel void k<float>(device float*);\n'
+        + 'template [[host_name("¦named")]] kernel void k<int>(device int*);',
+        "two kernels are named 'named' (the other is on line 5)",
+        "rename one",
+    ),
     "one kernel twice": Wrong(
         STD + "kernel void k(device float* y) { y[0] = 1; }\nkernel void ¦k(device float* y) { y[0] = 1; }",
         "redefinition of 'k'",

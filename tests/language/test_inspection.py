@@ -277,6 +277,13 @@ def test_the_extension_is_told_of_mistakes_at_the_editors_lines(kernel: Any) -> 
     assert marks(f"%%metal\n{head}kernel void f(device float* x) {{ x[0] = length(float2(1)); }}") == []
 
 
+def test_the_editor_knows_the_files_that_come_with_the_package(kernel: Any) -> None:
+    head = "%%metal\n#include <metal_stdlib>\nusing namespace metal;\n#include <metalnb/storage.h>\n"
+    cell = head + "kernel void f(device memory_of<float>* x) { x[0] = 1; }"
+    assert kernel.do_inspect(cell, 0, FINDINGS)["data"][MISTAKES] == []
+    assert kernel.do_inspect(cell, cell.index("memory_of") + 3)["found"]
+
+
 def test_internal_error_shows_nothing(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise RuntimeError

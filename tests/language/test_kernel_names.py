@@ -25,6 +25,30 @@ def test_opencl_words_are_names_of_kernels_parameters_and_members(name: str) -> 
     assert [p.name for p in program[name].signature.params] == ["out", "read_write"]
 
 
+@pytest.mark.parametrize("name", ["queue_t", "event_t", "sampler_t", "image2d_t", "atomic_long", "pipe", "vec_step"])
+def test_opencl_types_are_names_of_structs(name: str) -> None:
+    cell = STD + f"struct {name} {{ uint v; }};\nstruct S {{ {name} x[2]; }};\n"
+    cell += f"kernel void k(device {name}* out, constant S& s, {ID}) {{ out[i].v = s.x[1].v + i; }}"
+    program = mnb.compile(cell, engine="cpu")
+    assert str(program.k.signature.params[0].type) == name
+    out, s = np.zeros(N, program.dtype(name)), np.zeros((), program.dtype("S"))
+    s["x"]["v"] = 3, 5
+    program.k(out, s)
+    np.testing.assert_array_equal(out["v"], 5 + np.arange(N))
+    with pytest.raises(mnb.CompileError, match=f"no member named 'w' in '{name}'"):
+        mnb.compile(cell.replace("out[i].v", "out[i].w"), engine="cpu")
+
+
+@pytest.mark.parametrize("name", ["to_global", "to_local", "read_pipe", "work_group_commit_read_pipe"])
+def test_opencl_functions_are_names_of_functions_and_kernels(name: str) -> None:
+    cell = STD + f"namespace a {{ uint {name}(uint x, uint y) {{ return x + y; }} }}\n"
+    cell += f"kernel void {name}(device uint* out, {ID}) {{ out[i] = a::{name}(i, 1); }}"
+    program = mnb.compile(cell, engine="cpu")
+    out = np.zeros(N, np.uint32)
+    program[name](out)
+    np.testing.assert_array_equal(out, 1 + np.arange(N))
+
+
 def test_a_parameter_may_be_called_self() -> None:
     k = mnb.compile(STD + f"kernel void k(device uint* self, {ID}) {{ self[i] = i; }}", engine="cpu").k
     out = np.zeros(N, np.uint32)

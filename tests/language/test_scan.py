@@ -177,6 +177,9 @@ SPELLINGS = {
     + "{ y[i] = 7; }",
     "unused macro": "#define BAD(x) x [[bogus]]\n" + KERNEL + "{ y[i] = 7; }",
     "nested indexing": "constant int a[3] = {1, 2, 7}; constant int b[2] = {2, 0};\n" + KERNEL + "{ y[i] = a[b[0]]; }",
+    "declared before its value": "extern constant int a; extern constant int b[2];\n"
+    + KERNEL
+    + "{ y[i] = a + b[1]; }\nconstant int a = 3; constant int b[2] = {1, 4};",
     "brackets of lambdas": KERNEL
     + "{ int a[2] = {1, 6}; auto f = [&](int q) { return a[q]; }; y[i] = f([&] { return 1; }()) + 1; }",
     "closing angles": "template <typename T> struct A { T v; };\n"

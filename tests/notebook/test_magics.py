@@ -231,6 +231,18 @@ def test_a_changed_header_reaches_the_cells_run_after_it(shell: InteractiveShell
     np.testing.assert_array_equal(x, [-1, -2])
 
 
+def test_a_header_named_from_above_replaces_the_one_of_its_plain_name(shell: InteractiveShell, run: Run) -> None:
+    run(f"%%metal --header ../cube.h\n{HEADER.replace('x * x * x', '-x')}")
+    run(f"%%metal --header cube.h\n{HEADER}")
+    run(f"%%metal --header ./cube.h\n{HEADER.replace('x * x * x', '2 * x')}")
+    assert list(run("%metal headers").result) == ["cube.h"]
+    for include in ("cube.h", "../cube.h"):
+        run(f"%%metal\n{CUBES.replace('cube.h', include)}")
+        x = np.array([1, 2], np.float32)
+        shell.user_ns["cubes"](x)
+        np.testing.assert_array_equal(x, [2, 4])
+
+
 def test_a_header_is_checked_at_once_and_a_bad_one_is_not_kept(shell: InteractiveShell, run: Run) -> None:
     run(f"%%metal --header cube.h\n{HEADER}")
     error = failure(shell, "%%metal --header cube.h\ninline float cube(float x) {\n    return y;\n}\n")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from metalnb.dtypes import layout_of, spell
 
-from ..libclang.hints import reword
+from ..libclang.cursor_children import children_of
+from ..libclang.hints import free_words, reword
 from ..signature import Field, Struct, Type
+from .kernel_names import own_name
 
 __all__ = ["HostTypes"]
 
@@ -41,7 +44,7 @@ class HostTypes:
         count = 1
         for n in extents:
             count *= n
-        name = _atomic_value(spell(kind.spelling))
+        name = free_words(_atomic_value(spell(kind.spelling)))
         if kind.kind.name == "VOID":
             return Type("void", 0, 1, tuple(extents))
         layout = layout_of(name)
@@ -65,24 +68,49 @@ class HostTypes:
             message = f"'{name}' is incomplete: its size is not known"
             self._problem(cursor, message, f"define struct {name} before the kernel")
             return None
-        fields = []
         self.structs[name] = Struct(name, (), size, kind.get_align())
+        fields = self._fields(kind, name, cursor)
+        if fields is None:
+            return None
+        self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
+        return self.structs[name]
+
+    def _fields(self, kind: Any, name: str, cursor: Any) -> list[Field] | None:
+        """Read a class's fields: those of its bases, which come first in memory, its own, and unnamed members' own."""
+        fields: list[Field] = []
+        end = 0
+        for base in children_of(kind.get_declaration()):
+            if base.kind.name == "CXX_BASE_SPECIFIER":
+                base_kind = base.type.get_canonical()
+                inherited = self._fields(base_kind, free_words(spell(base_kind.spelling)), cursor)
+                if inherited is None:
+                    return None
+                start = -(-end // base_kind.get_align()) * base_kind.get_align()
+                fields += [replace(field, offset=start + field.offset) for field in inherited]
+                end = start + base_kind.get_size() if inherited else end
         for member in kind.get_fields():
             if member.is_bitfield():
-                field = member.spelling or name
-                message = f"'{field}' is a bit-field, which NumPy lacks: '{name}' cannot be a buffer's element type"
+                bits = member.spelling or name
+                message = f"'{bits}' is a bit-field, which NumPy lacks: '{name}' cannot be a buffer's element type"
                 self._problem(member, message, "pass whole integers, and take them apart with extract_bits (MSL 6.3)")
                 return None
+            offset = member.get_field_offsetof() // 8
             member_type = member.type.get_canonical()
+            if not _NAME.fullmatch(member.spelling):
+                inner = self._fields(member_type, name, cursor)
+                if inner is None:
+                    return None
+                fields += [replace(field, offset=offset + field.offset) for field in inner]
+                continue
             member_layout = (
                 Type("pointer", 8, 8) if member_type.kind.name == "POINTER" else self.read(member_type, member)
             )
             if member_layout is not None:
-                fields.append(Field(member.spelling.removeprefix("$"), member_layout, member.get_field_offsetof() // 8))
-        self.structs[name] = Struct(name, tuple(fields), size, kind.get_align())
-        return self.structs[name]
+                fields.append(Field(own_name(member.spelling), member_layout, offset))
+        return list({field.name: field for field in fields}.values())  # a class's own field hides a base's
 
 
+_NAME = re.compile(r"[\w$]+")
 _ATOMIC = re.compile(r"^\$?_?atomic<(.+)>$")
 
 

@@ -76,7 +76,7 @@ def reflect(
     constants_text = {name: text for c in (*headers.values(), cell) for name, text in c.derived.items()}
     reader = _Reader(parsed, constants_text)
     kernels = reader.kernels(instances)
-    problems = [*reader.problems, *rules.check(parsed, kernels, reader.syntax)]
+    problems = [*reader.problems, *rules.check(parsed, kernels, instances, reader.syntax)]
     problems += reader.constant_problems()
     warnings = [p for p in problems if p.severity == "warning"]
     problems = [p for p in problems if p.severity == "error"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
@@ -9,8 +10,9 @@ from metalnb.dtypes import SCALARS
 
 from ..language.reference import lookup
 from ..language.unsupported import answer
+from .flags import TARGET
 
-__all__ = ["TO_BFLOAT", "hint_for", "reword"]
+__all__ = ["TO_BFLOAT", "free_words", "hint_for", "reword"]
 
 # Patterns are text, which `re` compiles on use and caches: most cells have no message.
 _WORDS = (
@@ -265,7 +267,18 @@ def reword(message: str) -> str:
         return refusal[0]
     for pattern, words in _WORDS:
         message = re.sub(pattern, words, message)
-    return _SUGGESTED.sub(_suggestion, message)
+    return _SUGGESTED.sub(_suggestion, free_words(message))
+
+
+def free_words(text: str) -> str:
+    """Return a text with OpenCL's words as the author wrote them, which ``target/words.h`` prefixes by ``$``."""
+    return re.sub(rf"\$({_opencl_words()})\b", r"\1", text) if "$" in text else text
+
+
+@functools.cache
+def _opencl_words() -> str:
+    words = re.findall(r"^#define (\w+) \$\1$", (TARGET / "words.h").read_text(encoding="utf-8"), re.MULTILINE)
+    return "|".join(words)
 
 
 def _refusal(message: str) -> tuple[str, str] | None:

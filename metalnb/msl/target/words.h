@@ -137,7 +137,7 @@ struct $undetermined { template <class T> operator T() const; };
 #define $initial(name) = $value_##name
 #endif
 
-// OpenCL's keywords that are free for authors in MSL.
+// OpenCL's keywords, types and functions that are free for authors in MSL.
 #define global $global
 #define local $local
 #define generic $generic
@@ -145,3 +145,53 @@ struct $undetermined { template <class T> operator T() const; };
 #define write_only $write_only
 #define read_write $read_write
 #define pipe $pipe
+#define vec_step $vec_step
+#define event_t $event_t
+#define clk_event_t $clk_event_t
+#define queue_t $queue_t
+#define reserve_id_t $reserve_id_t
+#define sampler_t $sampler_t
+#define image1d_t $image1d_t
+#define image1d_array_t $image1d_array_t
+#define image1d_buffer_t $image1d_buffer_t
+#define image2d_t $image2d_t
+#define image2d_array_t $image2d_array_t
+#define image2d_depth_t $image2d_depth_t
+#define image2d_array_depth_t $image2d_array_depth_t
+#define image2d_msaa_t $image2d_msaa_t
+#define image2d_array_msaa_t $image2d_array_msaa_t
+#define image2d_msaa_depth_t $image2d_msaa_depth_t
+#define image2d_array_msaa_depth_t $image2d_array_msaa_depth_t
+#define image3d_t $image3d_t
+#define atomic_flag $atomic_flag
+#define atomic_long $atomic_long
+#define atomic_double $atomic_double
+#define atomic_size_t $atomic_size_t
+#define atomic_intptr_t $atomic_intptr_t
+#define atomic_uintptr_t $atomic_uintptr_t
+#define atomic_ptrdiff_t $atomic_ptrdiff_t
+#define atomic_half $atomic_half
+#define to_global $to_global
+#define to_local $to_local
+#define to_private $to_private
+#define enqueue_kernel $enqueue_kernel
+#define read_pipe $read_pipe
+#define write_pipe $write_pipe
+#define reserve_read_pipe $reserve_read_pipe
+#define reserve_write_pipe $reserve_write_pipe
+#define commit_read_pipe $commit_read_pipe
+#define commit_write_pipe $commit_write_pipe
+#define get_pipe_num_packets $get_pipe_num_packets
+#define get_pipe_max_packets $get_pipe_max_packets
+#define get_kernel_work_group_size $get_kernel_work_group_size
+#define get_kernel_preferred_work_group_size_multiple $get_kernel_preferred_work_group_size_multiple
+#define get_kernel_max_sub_group_size_for_ndrange $get_kernel_max_sub_group_size_for_ndrange
+#define get_kernel_sub_group_count_for_ndrange $get_kernel_sub_group_count_for_ndrange
+#define work_group_reserve_read_pipe $work_group_reserve_read_pipe
+#define work_group_reserve_write_pipe $work_group_reserve_write_pipe
+#define work_group_commit_read_pipe $work_group_commit_read_pipe
+#define work_group_commit_write_pipe $work_group_commit_write_pipe
+#define sub_group_reserve_read_pipe $sub_group_reserve_read_pipe
+#define sub_group_reserve_write_pipe $sub_group_reserve_write_pipe
+#define sub_group_commit_read_pipe $sub_group_commit_read_pipe
+#define sub_group_commit_write_pipe $sub_group_commit_write_pipe

@@ -64,7 +64,7 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str], fold
     result = Includes()
     for directive in directives:
         if directive.name not in _READERS:
-            result.edits += _answer_probes(directive.tokens, headers)
+            result.edits += _answer_probes(directive.tokens, headers, folder)
             continue
         words = directive.tokens
         semicolon = words[-1] if words and words[-1].text == ";" else None  # public code has a semicolon there
@@ -102,23 +102,23 @@ def _quoted_name(words: list[Token]) -> str:
 
 
 def header_cell(name: str, headers: frozenset[str], folder: str) -> str:
-    """Return the header cell that a name with ``..`` or ``.`` refers to, or the name itself for any other."""
-    if name in headers or "./" not in name:
-        return name
+    """Return the header cell that a name refers to, first from the folder of the text that includes it, else itself."""
     relative_name = posixpath.normpath(posixpath.join(folder, name))
+    if relative_name in headers or name in headers or "./" not in name:
+        return relative_name if relative_name in headers else name
     plain_name = posixpath.normpath(name)
     while plain_name.startswith("../"):  # above the cell's folder: only the header cells exist
         plain_name = plain_name[3:]
     return next((n for n in (relative_name, plain_name) if n in headers), name)
 
 
-def _answer_probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
+def _answer_probes(tokens: list[Token], headers: frozenset[str], folder: str) -> Iterator[Edit]:
     """Answer ``__has_include`` here, like an ``#include``: it must not reveal which files exist."""
     tree = Tree(tokens)
     for i, token in enumerate(tokens):
         if token.text not in _PROBES:
             continue
         end = tree.close(i + 1)
-        name = _quoted_name(tokens[i + 2 : end]) if end > i else ""
+        name = header_cell(_quoted_name(tokens[i + 2 : end]), headers, folder) if end > i else ""
         exists = token.text == "__has_include" and (name in headers or is_header(name))
         yield Edit(token.start, tokens[max(end, i)].end, "1" if exists else "0")

@@ -6,7 +6,7 @@ Each message states the error, the fix, and the section of the Metal Shading Lan
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from metalnb.errors import Diagnostic
@@ -14,7 +14,7 @@ from metalnb.errors import Diagnostic
 from ...language.attributes import ATTRIBUTES, INPUTS
 from ...libclang.parse import Parsed
 from ...signature import Signature
-from ...text.scanned_cell import Cell
+from ...text.scanned_cell import Cell, Instantiation
 from . import (
     barriers,
     call_graph,
@@ -71,7 +71,9 @@ def no_kernel(cell: Cell) -> Diagnostic:
     return cell.about_all("no kernel in this cell", hint)
 
 
-def check(parsed: Parsed, kernels: list[Signature], syntax: CellSyntax) -> Iterator[Diagnostic]:
+def check(
+    parsed: Parsed, kernels: list[Signature], instances: Iterable[Instantiation], syntax: CellSyntax,
+) -> Iterator[Diagnostic]:  # fmt: skip
     """Check a cell that the parser accepted; a finding of severity "warning" does not reject it.
 
     Parameters
@@ -79,10 +81,12 @@ def check(parsed: Parsed, kernels: list[Signature], syntax: CellSyntax) -> Itera
     parsed : Parsed
     kernels : list of Signature
         The cell's kernels.
+    instances : iterable of Instantiation
+        The statements that instantiate some of them.
     syntax : CellSyntax
         The cell's contents.
     """
-    yield from _kernel_names(parsed, kernels)
+    yield from _kernel_names(parsed, kernels, instances)
     space_errors = list(spaces.check(parsed, syntax))
     yield from space_errors
     yield from entry_points.check(parsed, syntax)
@@ -97,15 +101,19 @@ def check(parsed: Parsed, kernels: list[Signature], syntax: CellSyntax) -> Itera
     yield from print_arguments.check(parsed, syntax)
 
 
-def _kernel_names(parsed: Parsed, kernels: list[Signature]) -> Iterator[Diagnostic]:
-    by_name: dict[str, Signature] = {}
+def _kernel_names(
+    parsed: Parsed, kernels: list[Signature], instances: Iterable[Instantiation],
+) -> Iterator[Diagnostic]:  # fmt: skip
+    lines = {(m.name, m.function, m.type): m.line for m in instances}
+    by_name: dict[str, int] = {}
     for k in kernels:
+        line = lines.get((k.name, k.function, k.type), k.line)
         if k.name in by_name:
-            text = parsed.cell.edited.line(k.line)
+            text = parsed.cell.edited.line(line)
             match = re.search(rf"\b{re.escape(k.name)}\b", text)
             column = match.start() + 1 if match else 1
             yield Diagnostic(
-                k.line, column, f"two kernels are named '{k.name}' (the other is on line {by_name[k.name].line})",
+                line, column, f"two kernels are named '{k.name}' (the other is on line {by_name[k.name]})",
                 text, parsed.cell.name, "rename one: a program binds each kernel by its name",
             )  # fmt: skip
-        by_name[k.name] = k
+        by_name[k.name] = line

@@ -112,7 +112,7 @@ def _program_scope(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
             variable.location, f"program-scope variable '{name}' must be in the constant address space",
             "write constant before its type; for data that a kernel writes, pass a device buffer (MSL 4.2)",
         )  # fmt: skip
-    elif variable.storage_class.name == "EXTERN":
+    elif variable.storage_class.name == "EXTERN" and variable.get_definition() is None:
         yield parsed.diagnostic(
             variable.location, f"extern variable '{name}' has no value: a cell is a complete program",
             "give it a value, or [[function_constant(n)]]",
