@@ -248,7 +248,7 @@ def check_own_elements(signature: Signature, grid: Grid, threadgroup: Grid) -> N
 
 
 def listed(values: Any) -> tuple[Any, ...]:
-    """Return several values in their order; text and values without an order count as one, which is no integer."""
+    """Return several values in their order; text, or values without an order, as a single one, not an integer."""
     return tuple(values) if isinstance(values, Iterable) and not isinstance(values, _UNORDERED) else (values,)
 
 
