@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lab import CELLS, THEMES, Page, chromium, new_notebook, opened
+from lab import CELLS, THEMES, Page, chromium, new_notebook, opened, until
 
 import metalnb as mnb
 
@@ -99,7 +99,10 @@ def test_a_finding_opens_its_access_by_keyboard(browser: str, tmp_path: Path) ->
                 page.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
         opened = card.ask("[...root.querySelectorAll('details[open] summary')].map(s => s.textContent)")
         assert opened == ["t read, threadgroup memory; 32 passes for 1; 32 times"]  # not the line's first, `out`
-        assert card.ask("root.querySelector('.mp-at:not(.mp-fine)').getAttribute('aria-expanded')") == "true"
+        until(  # the event `toggle` comes after an element has opened
+            lambda: card.ask("root.querySelector('.mp-at:not(.mp-fine)').getAttribute('aria-expanded') === 'true'"),
+            time.monotonic() + SECONDS, "the access's mark says that it is open",
+        )  # fmt: skip
         assert card.ask("getComputedStyle(root.querySelector('.mp-finding a')).outlineStyle") == "solid"
 
 
