@@ -54,9 +54,9 @@ def _is_operand(other: Any) -> bool:
 def _matmul_in_place(self: Any, other: Any) -> Any:
     result = self @ other
     if result.shape != self.shape:
-        raise ArgumentError(f"matmul: the result has shape {result.shape}, out has {self.shape}. Use x = x @ y.")
+        raise ArgumentError(f"matmul: x @ y has shape {result.shape}, x has {self.shape}. Use x = x @ y.")
     if result.dtype != self.dtype and not np.can_cast(result.dtype, self.dtype, "same_kind"):
-        message = f"matmul: a result of {result.dtype} does not fit into out of {self.dtype}. Use x = x @ y."
+        message = f"matmul: x @ y, of {result.dtype}, does not fit into x, of {self.dtype}. Use x = x @ y."
         raise TypeError(message)
     self[...] = result
     return self

@@ -36,7 +36,7 @@ def _kernels() -> Any:
 
 LONG = _kernels()
 SMALL, LARGE = LONG.FIELDS
-MEETS = "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  x += i"
+WITH_BARRIER = "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  x += i"
 KERNELS = {
     "16 products": LONG.products(LARGE, 16),
     "16 products, line by line": LONG.products(LARGE, 16, form="written"),
@@ -57,12 +57,12 @@ def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
 
 
 # The others take up to a minute each; the tests of their text, below, cover their handling.
-@pytest.mark.long(unless=lambda name, meets: name == "a transform" or (name == "SHA-256" and not meets))
-@pytest.mark.parametrize("meets", [False, True], ids=["loops", "fibers"])
+@pytest.mark.long(unless=lambda name, has_barrier: name == "a transform" or (name == "SHA-256" and not has_barrier))
+@pytest.mark.parametrize("has_barrier", [False, True], ids=["loops", "fibers"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_long_kernels_match_pythons_integers(name: str, meets: bool, rng: np.random.Generator) -> None:
+def test_long_kernels_match_pythons_integers(name: str, has_barrier: bool, rng: np.random.Generator) -> None:
     kernel = KERNELS[name]
-    run(kernel, kernel.text.replace("  x += i", MEETS) if meets else kernel.text, rng)
+    run(kernel, kernel.text.replace("  x += i", WITH_BARRIER) if has_barrier else kernel.text, rng)
 
 
 def llvm(text: str, *, fibers: bool = False) -> str:

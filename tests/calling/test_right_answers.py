@@ -242,24 +242,24 @@ COUNTERS = {
 # 3 divides none of the counts, so each counter, each order and each threadgroup remains.
 @pytest.mark.long(every=3)
 @pytest.mark.parametrize("group", [1, 8, 32, 64, 256])
-@pytest.mark.parametrize("meets", ["before", "after"])
-@pytest.mark.parametrize("way", COUNTERS)
+@pytest.mark.parametrize("barrier_side", ["before", "after"])
+@pytest.mark.parametrize("counter", COUNTERS)
 def test_tree_reductions_of_every_counter_give_the_sum(
-    way: str, meets: str, group: int, math: mnb.program.Math, rng: np.random.Generator
+    counter: str, barrier_side: str, group: int, math: mnb.program.Math, rng: np.random.Generator
 ) -> None:
-    start, test, step, mine = COUNTERS[way]
-    meet = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+    start, test, step, mine = COUNTERS[counter]
+    barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);"
     source = f"""
     kernel void tree(const device float* x, device float* sums, constant uint& n, uint i [[thread_position_in_grid]],
                      uint t [[thread_index_in_threadgroup]], uint group [[threadgroup_position_in_grid]],
                      uint size [[threads_per_threadgroup]]) {{
         threadgroup float tile[256];
         tile[t] = i < n ? x[i] : 0;
-        {meet if meets == "after" else ""}
+        {barrier if barrier_side == "after" else ""}
         for (uint step = {start}; {test}; {step}) {{
-            {meet if meets == "before" else ""}
+            {barrier if barrier_side == "before" else ""}
             if ({mine}) tile[t] += tile[t + step];
-            {meet if meets == "after" else ""}
+            {barrier if barrier_side == "after" else ""}
         }}
         if (t == 0) sums[group] = tile[0];
     }}"""

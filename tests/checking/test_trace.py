@@ -190,9 +190,9 @@ def test_lanes_converge_in_each_iteration_despite_continue() -> None:
         "float a = 0;\nfor (uint k = 0; k < 3; ++k) {\nif (t == k) continue;\na += 1;\n}\nout[i] = a;"
     )
     stepper = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
-    turns = [[s.tick for s in own if s.line - first == 1] for own in stepper.threads]
-    assert turns[0] == turns[1] == turns[2] == turns[3]
-    assert len(turns[0]) == 4
+    ticks = [[s.tick for s in own if s.line - first == 1] for own in stepper.threads]
+    assert ticks[0] == ticks[1] == ticks[2] == ticks[3]
+    assert len(ticks[0]) == 4
 
 
 def test_a_thread_that_returns_early_ends_there() -> None:

@@ -294,16 +294,16 @@ def test_rotation_wraps_at_32_lanes_in_a_simdgroup_of_31() -> None:
         assert got.tolist() == np.where(at < 31, x[np.minimum(at, 30)], x).tolist()
 
 
-@pytest.mark.parametrize("meeting", ["", "simdgroup_barrier(mem_flags::mem_none);"])
+@pytest.mark.parametrize("barrier", ["", "simdgroup_barrier(mem_flags::mem_none);"])
 @pytest.mark.parametrize("kind", ["int", "uint", "short", "ulong", "int4", "uchar2"])
-def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
+def test_a_division_by_0_is_one_by_1(kind: str, barrier: str) -> None:
     """As docs/robustness.md specifies for the engine cpu; on x86 the process would otherwise end."""
     scalar = kind.rstrip("24")
     kernel = mnb.compile(
         "#include <metal_stdlib>\nusing namespace metal;\n"
         f"kernel void f(device const {scalar}* x, device {scalar}* q, device {scalar}* r,"
         "uint i [[thread_position_in_grid]]) {\n"
-        f"{kind} a(x[i]), b(x[i + 40]); {meeting} {kind} c = a / b, d = a % b;\n"
+        f"{kind} a(x[i]), b(x[i + 40]); {barrier} {kind} c = a / b, d = a % b;\n"
         f"q[i] = {'c.y' if kind != scalar else 'c'}; r[i] = {'d.y' if kind != scalar else 'd'}; }}",
         engine="cpu",
     ).f

@@ -34,7 +34,7 @@ THREADS, THREADGROUP = 200, 96
 CELL = """
 #include <metal_stdlib>
 using namespace metal;
-kernel void meeting(device uint* o, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]],
+kernel void waiting(device uint* o, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]],
                     uint n [[threads_per_threadgroup]]) {
     threadgroup uint part[96];
     part[t] = i;
@@ -79,26 +79,26 @@ void _start(void) {
 """
 
 
-def code_of(unit: Unit, way: str) -> tuple[bytes, int]:
+def code_of(unit: Unit, mode: str) -> tuple[bytes, int]:
     """Compile a kernel; return its object file and its size of threadgroup memory (B)."""
     flags = toolchain.flags_for(TRIPLE)
-    if way == "lanes":
+    if mode == "lanes":
         module = read_module(vector_build.thread_text(unit, flags=flags))
         form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=uses_simdgroup(module))
         made = vector_build.vectorize_form(module, form, flags)
         return vector_build.compile_vectorized(made, unit, flags), made.storage_bytes
-    text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
+    text = fiber_text(unit) if mode == "fibers" else loop_text(unit, independent=True)
     return driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED), 0
 
 
-def run(kernel: str, way: str, tmp_path: Path) -> np.ndarray:
+def run(kernel: str, mode: str, tmp_path: Path) -> np.ndarray:
     try:
         engines.named("cpu")
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     unit = mnb.compile(CELL)[kernel].unit
     flags = toolchain.flags_for(TRIPLE)
-    code, storage = code_of(unit, way)
+    code, storage = code_of(unit, mode)
     source = tmp_path / "program.c"
     source.write_text(PROGRAM)
     defined = (f"-DTHREADS={THREADS}", f"-DTHREADGROUP={THREADGROUP}", f"-DSTORAGE={storage}")
@@ -109,10 +109,10 @@ def run(kernel: str, way: str, tmp_path: Path) -> np.ndarray:
         ],
         check=True,
     )
-    objects = [code, toolchain.compile_runtime(way, flags), (tmp_path / "p.o").read_bytes()]
+    objects = [code, toolchain.compile_runtime(mode, flags), (tmp_path / "p.o").read_bytes()]
     file = link(*objects, triple=TRIPLE, flags=("-static", f"--image-base={BASE}"))
     places = b""
-    if way == "fibers":
+    if mode == "fibers":
         places = call_site_ranks(code, file, mark_iteration_ends(unit.cell.edited.text).ends)[4 * BASE :]
     program = tmp_path / "program"
     program.write_bytes(file)
@@ -122,8 +122,8 @@ def run(kernel: str, way: str, tmp_path: Path) -> np.ndarray:
     return np.frombuffer(done.stdout, np.uint32)
 
 
-@pytest.mark.parametrize("way", ["fibers", "lanes"])
-def test_threads_wait_for_each_other(way: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["fibers", "lanes"])
+def test_threads_wait_for_each_other(mode: str, tmp_path: Path) -> None:
     i = np.arange(THREADS)
     first, lane = i // THREADGROUP * THREADGROUP, i % THREADGROUP % 32
     n = np.minimum(THREADGROUP, THREADS - first)
@@ -133,10 +133,10 @@ def test_threads_wait_for_each_other(way: str, tmp_path: Path) -> None:
         for group in range(0, THREADS, 8):  # lanes of one SIMD-group, complete or cut off
             mates = (i - lane == (i - lane)[group]) & active
             expected = np.where(mates & (i // 8 * 8 == group), expected + 1000 * mates.sum(), expected)
-    assert np.array_equal(run("meeting", way, tmp_path), expected)
+    assert np.array_equal(run("waiting", mode, tmp_path), expected)
 
 
-@pytest.mark.parametrize("way", ["loops", "lanes"])
-def test_threads_with_divergent_loops_compute_right_on_aarch64(way: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["loops", "lanes"])
+def test_threads_with_divergent_loops_compute_right_on_aarch64(mode: str, tmp_path: Path) -> None:
     i = np.arange(THREADS)
-    assert np.array_equal(run("apart", way, tmp_path), 2 * i + 100000 * (i % THREADGROUP))
+    assert np.array_equal(run("apart", mode, tmp_path), 2 * i + 100000 * (i % THREADGROUP))

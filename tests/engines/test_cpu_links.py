@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with
 CELL = """
 #include <metal_stdlib>
 using namespace metal;
-kernel void meeting(device float* o, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]]) {
+kernel void waiting(device float* o, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]]) {
     threadgroup float part[64];
     part[t] = sin(float(i)) + pow(o[i], 1.5f);
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -51,10 +51,10 @@ def compiled_kernel(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
     flags = toolchain.flags_for(triple)
     if triple == WINDOWS:  # its processors convert halves in hardware, as -march=native would say there
         flags = (*flags, "-mf16c")
-    way = "fibers" if kernel == "meeting" else "loops"
-    text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
+    mode = "fibers" if kernel == "waiting" else "loops"
+    text = fiber_text(unit) if mode == "fibers" else loop_text(unit, independent=True)
     parts = [driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
-    parts.append(toolchain.compile_runtime(way, flags))
+    parts.append(toolchain.compile_runtime(mode, flags))
     if triple.startswith("x86_64"):
         parts.append(toolchain.compile_runtime("half_conversions", flags))
     if triple == WINDOWS:
@@ -119,7 +119,7 @@ def commands(file: bytes) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+@pytest.mark.parametrize("kernel", ["waiting", "apart"])
 def test_object_files_link_for_windows(kernel: str) -> None:
     """Nothing is missing: the linker there leaves no symbol undefined, and mathematics uses no function of Windows."""
     _, file, _ = compiled_kernel(WINDOWS, kernel)
@@ -133,7 +133,7 @@ macs_long = pytest.mark.long(unless=lambda triple: triple not in MACS)
 
 
 @macs_long
-@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+@pytest.mark.parametrize("kernel", ["waiting", "apart"])
 @pytest.mark.parametrize("triple", MACS)
 def test_object_files_link_for_a_mac(triple: str, kernel: str) -> None:
     """Apple silicon loads no library without a signature."""
@@ -146,13 +146,13 @@ def test_object_files_link_for_a_mac(triple: str, kernel: str) -> None:
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
 def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
     """The SIMD function, and the end of an iteration without it; all copies of a call have the same rank."""
-    code, file, unit = compiled_kernel(triple, "meeting")
+    code, file, unit = compiled_kernel(triple, "waiting")
     ranks = np.frombuffer(call_site_ranks(code, file, mark_iteration_ends(unit.cell.edited.text).ends), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
 
 
 @macs_long
-@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+@pytest.mark.parametrize("kernel", ["waiting", "apart"])
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
 def test_vector_code_links_for_each_target(triple: str, kernel: str) -> None:
     """Barriers are coroutines there: no stack is switched, and no symbol is missing."""

@@ -254,9 +254,9 @@ def dividends(dtype: type[np.signedinteger]) -> tuple[NDArray[Any], NDArray[Any]
 
 
 @pytest.mark.long(every=5)  # Nehalem, x86-64-v4 and an Apple processor remain, as loops and as fibers
-@pytest.mark.parametrize("meets", [False, True])
+@pytest.mark.parametrize("has_barrier", [False, True])
 @pytest.mark.parametrize("machine", MACHINES)
-def test_no_function_of_a_library_is_called(machine: str, meets: bool) -> None:
+def test_no_function_of_a_library_is_called(machine: str, has_barrier: bool) -> None:
     """A cell that calls every function, as a loop and as fibers, for each kind of processor."""
     lines = (f"{{ {_SECOND[row.second]}o[i] += {row.expression}; }}" for row in MATH if "V(" not in row.expression)
     unit = mnb.compile(
@@ -266,7 +266,7 @@ def test_no_function_of_a_library_is_called(machine: str, meets: bool) -> None:
     )["f"].unit  # fmt: skip
     triple, _, processor = machine.partition(" ")
     flags = (*toolchain.flags_for(triple), *([f"-march={processor}"] if processor else []))
-    text = fiber_text(unit) if meets else loop_text(unit, independent=True)
+    text = fiber_text(unit) if has_barrier else loop_text(unit, independent=True)
     symbols = object_file(driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags))).symbols
-    assert ("metalnb_thread" if meets else "metalnb_threads") in symbols
+    assert ("metalnb_thread" if has_barrier else "metalnb_threads") in symbols
     assert [name for name in symbols if LIBRARY.fullmatch(name)] == []

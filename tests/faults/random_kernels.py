@@ -49,7 +49,7 @@ _WRITES = (
     "x += atomic_exchange_explicit(&n[{at}], 3u, memory_order_relaxed);",
     "atomic_fetch_add_explicit(&m[{at}], 1u, memory_order_relaxed);",
 )  # fmt: skip
-_WAYS = (
+_FORMS = (
     "{ {do} }", "{ {do} }", "if (i < uint(k)) { {do} }", "if (int(i) <= k) { {do} }", "if (b[i % 64] < 1) { {do} }",
     "if (i % {one} == 0) { {do} } else { x += 1; }", "for (int j = 0; j < {two}; ++j) { {do} }",
     "for (int j = 0; j <= k; ++j) { {do} }", "for (uint j = l; j < uint(k); j += {one}) { {do} }",
@@ -73,13 +73,13 @@ def kernel_text(rng: random.Random, name: str) -> str:
 
 
 def _statement(rng: random.Random) -> str:
-    way = rng.choice(_WAYS)
+    form = rng.choice(_FORMS)
     at = rng.choice(_INDEXES)
-    if " j = " in way and rng.random() < 0.7:
+    if " j = " in form and rng.random() < 0.7:
         at = rng.choice((f"int({at}) + int(j)", "j", "j + 1", "j * {one}"))
     do = rng.choice(_READS if rng.random() < 0.5 else _WRITES).replace("{at}", at)
     numbers = {"one": rng.choice((1, 2, 3, 5)), "two": rng.choice((1, 4, 7, 8, 60, 64, 300))}
-    text = way.replace("{do}", do)
+    text = form.replace("{do}", do)
     for word, number in numbers.items():
         text = text.replace(f"{{{word}}}", str(number))
     return text

@@ -52,16 +52,16 @@ SUMS = {
 }
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 3, 6, 7, 300])
+@pytest.mark.parametrize("iterations", [0, 1, 2, 3, 6, 7, 300])
 @pytest.mark.parametrize("loop", SUMS.values(), ids=SUMS.keys())
-def test_a_maximum_in_a_sum_of_divergent_lanes_is_right(loop: str, turns: int) -> None:
+def test_a_maximum_in_a_sum_of_divergent_lanes_is_right(loop: str, iterations: int) -> None:
     kernel = mnb.compile(f"{HEAD % 'inline'}{loop} out[i] = y; }}").k
-    a = np.random.default_rng(turns).integers(0, 8, 64).astype(np.uint32)
-    a[5] = turns
+    a = np.random.default_rng(iterations).integers(0, 8, 64).astype(np.uint32)
+    a[5] = iterations
     out = np.zeros(64, np.uint32)
     kernel(out, a, 0, grid=64, threadgroup=64)
     most = np.repeat(a.reshape(2, 32).max(axis=1), 32).astype(np.int64)
-    expected = most * (turns * (turns - 1) // 2) * (np.arange(64) & 1 if "i & 1" in loop else 1)
+    expected = most * (iterations * (iterations - 1) // 2) * (np.arange(64) & 1 if "i & 1" in loop else 1)
     assert out.tolist() == expected.tolist()
 
 

@@ -145,8 +145,8 @@ def test_nothing_to_add_gives_zeros() -> None:
 def test_half_is_rounded_once(rng: np.random.Generator) -> None:
     """Sums above 2048, where half represents only even integers, are right to the last place."""
     ones = np.ones((1, 4097), np.float16)
-    for way in ((1, 1), (40, 40), (2, 300)):
-        a, b = np.repeat(ones, way[0], 0), np.repeat(ones.T, way[1], 1)
+    for repeats in ((1, 1), (40, 40), (2, 300)):
+        a, b = np.repeat(ones, repeats[0], 0), np.repeat(ones.T, repeats[1], 1)
         got = mnb.matmul(mnb.asarray(a), mnb.asarray(b)).read()
         assert (got == np.float16(4097)).all()
     many = random_factor(rng, (30000,), "float16")
@@ -260,9 +260,9 @@ def test_operators_and_numpys_functions_return_our_product(rng: np.random.Genera
 
 
 @pytest.mark.parametrize(("shape", "dtype", "why"), [
-    ((3, 3), "float32", "a result of float32 does not fit into out of int32. Use x = x @ y"),
-    ((3, 3), "int64", None), ((3, 2), "int32", r"the result has shape \(3, 2\), out has \(3, 3\)"),
-    ((3,), "int32", r"the result has shape \(3,\), out has \(3, 3\)"),
+    ((3, 3), "float32", "x @ y, of float32, does not fit into x, of int32. Use x = x @ y"),
+    ((3, 3), "int64", None), ((3, 2), "int32", r"x @ y has shape \(3, 2\), x has \(3, 3\)"),
+    ((3,), "int32", r"x @ y has shape \(3,\), x has \(3, 3\)"),
 ])  # fmt: skip
 def test_a_product_in_place_fits_the_array(shape: tuple[int, ...], dtype: str, why: str | None) -> None:
     host = np.arange(9, dtype=np.int32).reshape(3, 3)
