@@ -20,7 +20,6 @@ _TRIPLES = ("first", "nominal", "grid", "groups", "size")  # struct $launch
 _LANE = "llvm.nvvm.read.ptx.sreg.laneid"
 _SIMD_GROUP = 32
 _RETURNS_OPERAND = re.compile(r"llvm\.nvvm\.redux\.sync\.u?(?:min|max)$")
-_KNOWN_CALLS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.", "llvm.lifetime.", "llvm.assume")
 
 
 class CudaEntry:
@@ -36,11 +35,6 @@ class CudaEntry:
         The kernel's own parameters: a pointer each, or the offset of threadgroup memory.
     launch, limits, faults, flag : str
         The other parameters.
-
-    Raises
-    ------
-    ValueError
-        If the kernel reads or writes memory in a way that no check covers.
     """
 
     function = ENTRY_POINT
@@ -56,8 +50,6 @@ class CudaEntry:
         self.record_parameters = frozenset({self.launch, self.limits, self.faults, self.flag})
         self._records = record_pointers(function, frozenset({self.launch}))
         self._roots = self._find_roots(function)
-        for inst in function:
-            _check_pointers(inst)
 
     def _find_roots(self, function: IRFunction) -> dict[str, Root]:
         roots = {
@@ -106,12 +98,3 @@ def _call_range(word: str, facts: LaunchFacts) -> Interval | None:
         }.get(space)  # fmt: skip
     threads = x * y * z
     return {"index": Interval(0, threads - 1), "simdgroup": Interval(0, -(-threads // _SIMD_GROUP) - 1)}.get(space)
-
-
-def _check_pointers(inst: IRInstruction) -> None:
-    """Refuse a call with a pointer argument, unless it is a known access."""
-    if inst.opcode != "call" or inst.word.startswith(_KNOWN_CALLS):
-        return
-    if any(operand.type.kind == "pointer" for operand in inst.operands):
-        message = f"a call of {inst.word} with a pointer argument"
-        raise ValueError(message)
