@@ -66,8 +66,9 @@ def _notebook(text: str, name: str) -> str:
 
 def _both(match: re.Match[str]) -> str:
     """Write a picture once per theme: the reader's choice on the page overrides the browser's preference."""
+    alt = " ".join(match["alt"].split())  # an option of a directive ends with its line
     return "\n".join(
-        f"```{{image}} {match[theme]}\n:class: only-{theme}\n:width: {match['width']}\n:alt: {match['alt']}\n```\n"
+        f"```{{image}} {match[theme]}\n:class: only-{theme}\n:width: {match['width']}\n:alt: {alt}\n```\n"
         for theme in ("light", "dark")
     )
 
