@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import metalnb as mnb
+from metalnb.engine.staging import binding_of, copy_to_host
 from metalnb.library_kernels import op_table
 from metalnb.library_kernels.samples.samples_by_op import bench_of
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ("01_first_kernel", "02_memory_and_throughput", "03_reductions", "04_tiling", "07_debugging_a_kernel")
 
 
-_SMALL_BYTES = 1 << 20  # bytes
+_KEPT_BYTES = 1 << 26  # bytes of an argument whose contents are kept
 
 
 class Dispatched(NamedTuple):
@@ -30,8 +31,10 @@ class Dispatched(NamedTuple):
 
     Attributes
     ----------
+    engine : Engine, optional
+        What it ran on, which `contents` and `restore` need.
     before : sequence of (bytes or None)
-        The contents of each argument; None for a large one, or one outside the host's memory. A kernel that moves its
+        The contents of each argument; None for a very large one, or one that nothing writes to. A kernel that moves its
         own offsets cannot run again without them.
     """
 
@@ -41,19 +44,34 @@ class Dispatched(NamedTuple):
     arguments: list[Any]
     grid: Any
     threadgroup: Any
+    engine: Any = None
     before: Sequence[bytes | None] = ()
+
+    def contents(self) -> list[bytes | None]:
+        """Return the arguments' current contents, as in `before`."""
+        return [_contents(self.engine, argument) for argument in self.arguments]
 
     def restore(self) -> None:
         """Restore the arguments' contents."""
         for argument, contents in zip(self.arguments, self.before, strict=False):
-            if contents is not None:
-                argument.reshape(-1).view(np.uint8)[:] = np.frombuffer(contents, np.uint8)
+            if contents is None:
+                continue
+            data, binding = np.frombuffer(contents, np.uint8), binding_of(argument)
+            if binding is None:
+                argument.reshape(-1).view(np.uint8)[:] = data
+            else:
+                self.engine.copy_in(binding.memory, binding.offset, data)
 
 
-def _contents(argument: Any) -> bytes | None:
-    if not isinstance(argument, np.ndarray) or not 0 < argument.nbytes <= _SMALL_BYTES or not argument.flags.writeable:
+def _contents(engine: Any, argument: Any) -> bytes | None:
+    if not isinstance(argument, np.ndarray) or not 0 < argument.nbytes <= _KEPT_BYTES or not argument.flags.writeable:
         return None
-    return argument.tobytes() if argument.flags.c_contiguous else None
+    return copy_to_host(engine, argument).tobytes() if argument.flags.c_contiguous else None
+
+
+def _host_value(engine: Any, argument: Any) -> bytearray:
+    """Return the bytes of a single value that is passed by reference, wherever it is."""
+    return bytearray(copy_to_host(engine, np.asarray(argument)).tobytes())
 
 
 @contextlib.contextmanager
@@ -67,11 +85,11 @@ def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> I
             known_kernels.add(key)
             plain = [getattr(a, "mem", a) for a in arguments]
             arguments = [  # a call of a cell's kernel packs a single value passed by reference, so the host knows it
-                bytearray(memoryview(a).cast("B")) if p.reference and p.space == "constant" and a is not None else a
+                _host_value(engine, a) if p.reference and p.space == "constant" and a is not None else a
                 for p, a in zip(binary.unit.signature.params, plain, strict=True)
             ]
-            before = [_contents(a) for a in arguments]
-            into.append(Dispatched(source, family, binary, arguments, grid, threadgroup, before))
+            record = Dispatched(source, family, binary, arguments, grid, threadgroup, engine)
+            into.append(record._replace(before=record.contents()))
         return start(binary, arguments, grid, threadgroup)
 
     engine.start = noting
