@@ -67,7 +67,7 @@ def assembled(text: str, folder: Path) -> str:
     return done.stderr if done.returncode else ""
 
 
-@pytest.mark.long(every=3)  # test_robust finds each of these faults on the engine itself
+@pytest.mark.long(every=5)  # test_robust finds each of these faults on the engine itself
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_planted_fault_has_its_check(fault: str, tmp_path: Path) -> None:
     planted = FAULTS[fault]
@@ -89,6 +89,7 @@ def test_a_right_kernel_is_proven(body: str) -> None:
     assert bool(checked_module.checks.loops) is (body in UNPROVEN)
 
 
+@pytest.mark.long(every=2)  # The same kernels as above, so that each is compiled once
 @pytest.mark.parametrize("body", RIGHT)
 def test_every_root_is_found(body: str) -> None:
     """Each access of these kernels has an argument or a variable as its root; a few have one of several."""
@@ -122,6 +123,7 @@ kernel void f(device float* y, uint i [[thread_position_in_grid]]) {
     assert not chosen_of(kernel, [np.zeros(EXTENT, np.float32)]).sites
 
 
+@pytest.mark.long(every=3)  # test_stop ends each of these loops on the engine itself
 @pytest.mark.parametrize("loop", LOOPS)
 def test_every_endless_loop_checks_the_stop_flag(loop: str, tmp_path: Path) -> None:
     kernel = built(f"{LOOP_HEAD}{LOOPS[loop]}\n}}", "forever")

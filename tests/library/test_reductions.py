@@ -147,13 +147,19 @@ def test_empty_reductions_return_the_identity() -> None:
             getattr(mnb, name)(none)
 
 
-def test_dtypes_of_sums_maxima_and_means_follow_the_standard() -> None:
-    for dtype, total in {"bool": "int64", "int8": "int64", "uint8": "uint64", "int64": "int64", "float16": "float16",
-                         "float32": "float32"}.items():  # fmt: skip
-        x = mnb.asarray(np.ones(5, dtype))
-        assert mnb.sum(x).dtype == mnb.prod(x).dtype == total
-        assert mnb.max(x).dtype == dtype
-        assert mnb.mean(x).dtype == ("float16" if dtype == "float16" else "float32")
+@pytest.mark.long(every=2)  # A bool, an unsigned integer and a 16-bit float
+@pytest.mark.parametrize(("dtype", "total"), [
+    ("bool", "int64"), ("int8", "int64"), ("uint8", "uint64"), ("int64", "int64"), ("float16", "float16"),
+    ("float32", "float32"),
+])  # fmt: skip
+def test_dtypes_of_sums_maxima_and_means_follow_the_standard(dtype: str, total: str) -> None:
+    x = mnb.asarray(np.ones(5, dtype))
+    assert mnb.sum(x).dtype == mnb.prod(x).dtype == total
+    assert mnb.max(x).dtype == dtype
+    assert mnb.mean(x).dtype == ("float16" if dtype == "float16" else "float32")
+
+
+def test_the_dtype_of_a_sum_can_be_chosen() -> None:
     x = mnb.asarray(np.array([100, 100, 100], np.int8))
     assert mnb.sum(x, dtype="int8").numpy() == np.int8(44)
     assert mnb.sum(x, dtype=mnb.float32).dtype == np.float32

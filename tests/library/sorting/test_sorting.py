@@ -23,8 +23,8 @@ def few(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndar
     return rng.integers(-3, 4, shape).astype(dtype)
 
 
-# 5 divides no count: each dtype and most of the shapes remain, for cores or for lanes.
-@pytest.mark.long(every=5)
+# 7 divides no count: each dtype and most of the shapes remain, for cores or for lanes.
+@pytest.mark.long(every=7)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint64"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_rows_of_every_length_are_sorted_stably(shape: tuple[int, int], dtype: str, rng: np.random.Generator) -> None:
