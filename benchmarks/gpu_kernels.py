@@ -56,8 +56,8 @@ class Case(NamedTuple):
     dtype: str = "float32"
 
 
-def _attention(name: str, dtype: str, heads: tuple[int, int, int], lengths: tuple[int, int], width: int,
-               options: str = "") -> Case:  # fmt: skip
+def attention(name: str, dtype: str, heads: tuple[int, int, int], lengths: tuple[int, int], width: int,
+              options: str = "") -> Case:  # fmt: skip
     """Return a case. Heads: batch, queries, keys and values; lengths: queries, keys."""
     batch, query_heads, key_heads = heads
     size = 4 if dtype == "float32" else 2
@@ -72,16 +72,16 @@ def _attention(name: str, dtype: str, heads: tuple[int, int, int], lengths: tupl
 def _attentions() -> list[Case]:
     cases = []
     for short, dtype in (("f32", "float32"), ("f16", "float16"), ("bf16", "bfloat16")):
-        cases.append(_attention(f"{short} 4x16x1024x64", dtype, (4, 16, 16), (1024, 1024), 64))
-        cases.append(_attention(f"{short} 1x32x4096x128", dtype, (1, 32, 32), (4096, 4096), 128))
+        cases.append(attention(f"{short} 4x16x1024x64", dtype, (4, 16, 16), (1024, 1024), 64))
+        cases.append(attention(f"{short} 1x32x4096x128", dtype, (1, 32, 32), (4096, 4096), 128))
     return [
         *cases,
-        _attention("f16 causal 1x32x4096x128", "float16", (1, 32, 32), (4096, 4096), 128, ", is_causal=True"),
-        _attention("f16 grouped 1x32/8x2048x128", "float16", (1, 32, 8), (2048, 2048), 128),
-        _attention("f16 wide 1x8x2048x256", "float16", (1, 8, 8), (2048, 2048), 256),
-        _attention("f16 decode 1x32 of 32768x128", "float16", (1, 32, 32), (1, 32768), 128),
-        _attention("f16 decode 8x32/8 of 8192x128", "float16", (8, 32, 8), (1, 8192), 128),
-        _attention("f32 decode 4x16 of 4096x64", "float32", (4, 16, 16), (1, 4096), 64),
+        attention("f16 causal 1x32x4096x128", "float16", (1, 32, 32), (4096, 4096), 128, ", is_causal=True"),
+        attention("f16 grouped 1x32/8x2048x128", "float16", (1, 32, 8), (2048, 2048), 128),
+        attention("f16 wide 1x8x2048x256", "float16", (1, 8, 8), (2048, 2048), 256),
+        attention("f16 decode 1x32 of 32768x128", "float16", (1, 32, 32), (1, 32768), 128),
+        attention("f16 decode 8x32/8 of 8192x128", "float16", (8, 32, 8), (1, 8192), 128),
+        attention("f32 decode 4x16 of 4096x64", "float32", (4, 16, 16), (1, 4096), 64),
     ]
 
 
@@ -157,30 +157,30 @@ def _streams() -> list[Case]:
     ]  # fmt: skip
 
 
-def arguments(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments for both libraries."""
+def arguments(case: Case, rng: Any, torch: Any, device: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments for both libraries; PyTorch's are on a device."""
     ours: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
     for name, shape in zip("abc", case.shapes, strict=False):
         if shape == "places":
             host = rng.integers(0, case.shapes[0][0], case.shapes[0][0])
-            ours[name], theirs[name] = mnb.asarray(host), torch.tensor(host).cuda()
+            ours[name], theirs[name] = mnb.asarray(host), torch.tensor(host, device=device)
             continue
         if isinstance(shape, Quantized):
             weights = mnb.asarray(rng.standard_normal(shape[:2], np.float32).astype(case.dtype))
             ours[name] = mnb.quantize(weights, shape.bits)
-            theirs[name] = torch.tensor(np.asarray(mnb.dequantize(*ours[name]))).cuda()
+            theirs[name] = torch.tensor(np.asarray(mnb.dequantize(*ours[name])), device=device)
             continue
         whole = rng.standard_normal(shape, np.float32)
         host_dtype = "float32" if case.dtype == "bfloat16" else case.dtype  # torch does not accept NumPy's bfloat16
         ours[name] = mnb.asarray(whole.astype(host_dtype)).astype(case.dtype)
-        theirs[name] = torch.tensor(whole).cuda().to(getattr(torch, case.dtype))
+        theirs[name] = torch.tensor(whole, device=device).to(getattr(torch, case.dtype))
     return ours, theirs
 
 
-def calls(case: Case, rng: Any, torch: Any) -> dict[str, Call]:
+def calls(case: Case, rng: Any, torch: Any, device: str = "cuda") -> dict[str, Call]:
     """Return both calls, ready to be timed."""
-    ours, theirs = arguments(case, rng, torch)
+    ours, theirs = arguments(case, rng, torch, device)
     call_of = {}
     for name, text, scope in (
         ("metalnb", case.ours, {"mnb": mnb, **ours}),
