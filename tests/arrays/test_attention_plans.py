@@ -131,7 +131,9 @@ def test_a_cpu_decodes_by_parts_where_lanes_are_vectors(planned: list[str], rng:
     try:
         for heads, shared, queries, keys, own, wide in FEW:
             one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
-            check(tuple(numbers(rng, shape, "float32") for shape in (one, *more)), enable_gqa=True, is_causal=True)
+            arguments = tuple(numbers(rng, shape, "float32") for shape in (one, *more))
+            check(arguments, enable_gqa=True, is_causal=True)
+            check(arguments, rng.random((heads, queries, keys)) < 0.5, enable_gqa=True)
     finally:
         mnb.use(None)
     assert set(planned) == {"attend_part", "attend_together"}
@@ -170,5 +172,5 @@ def test_plan_selects_the_kernel_for_a_device(gpu: Any) -> None:
     assert kernels(1024, 1024, 128, "bfloat16") == ["attend_matrices<bfloat, 128, 128, 32, 2, false, true>"]
     assert kernels(1024, 1024, 80, "float") == ["attend_tiles<float, 128, false, true>"]
     assert kernels(9, 30, 80, "half") == ["attend_tiles<half, 128, false, true>"]
-    assert kernels(1, 4096, 128, "half", 4) == ["attend_part<half, 16, 4, false, true>", "attend_together<half>"]
+    assert kernels(1, 4096, 128, "half", 4) == ["attend_part<half, 16, 8, 4, false, true>", "attend_together<half>"]
     assert kernels(64, 64, 257, "half") == []

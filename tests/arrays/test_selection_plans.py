@@ -117,4 +117,22 @@ def test_a_cpu_selects_a_few_of_many(selections: list[Any], rng: np.random.Gener
             check(drawn(rng, shape, "float32"), k)
     finally:
         mnb.use(None)
-    assert selections == [(3, 5000, 10, 1), (1, 20_000, 400, 3), (1, 1200, 400, 1)]
+    assert selections == [(3, 5000, 10, 1), (1, 20_000, 400, 3), (1, 1200, 400, 1), (1, 2000, 3, 1)]
+
+
+@pytest.mark.long(every=3)  # One source for all dtypes; a float and an integer remain
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64", "bool"])
+def test_a_cpu_keeps_the_first_32_of_a_row(selections: list[Any], dtype: str, rng: np.random.Generator) -> None:
+    """Rows in random, ascending and descending order, whose last SIMD-group is complete or not; a long one by parts."""
+    mnb.use("cpu")
+    try:
+        for shape, k in (((4, 33), 1), ((4, 64), 31), ((3, 100), 32), ((2, 257), 32), ((2, 3, 1031), 7)):
+            x = drawn(rng, shape, dtype)
+            for rows in (x, np.sort(x), np.flip(np.sort(x), -1), np.zeros_like(x)):
+                check(rows, k)
+                check(rows, k, largest=False)
+        selections.clear()
+        check(drawn(rng, (30_001,), dtype), 32)
+        assert selections == [(1, 30_001, 32, 4), (1, 128, 32, 1)]
+    finally:
+        mnb.use(None)

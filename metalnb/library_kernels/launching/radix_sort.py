@@ -1,6 +1,7 @@
 """Sort rows by their bits: ``sort.metal``, or ``sort_serial.metal`` if every thread is a core.
 
-``sort_tiles.metal`` sorts long rows on a GPU. ``radix_select.metal`` finds the first few elements of a row's order.
+``sort_tiles.metal`` sorts long rows on a GPU. ``radix_select.metal`` finds the first elements of a row's order, and
+``few_select.metal`` the first few on a CPU.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _KEY_LIMIT = 1 << 31  # keys in a row
 _TILE_ROW = 2048  # a row of up to this many keys is sorted as one tile;
 _LONG_TILE_ROW = 65536  # … or of up to this many,
 _ENOUGH_ROWS = 16  # … if there are at least this many rows
-_SELECTED = 1024  # a threadgroup of radix_select.metal selects at most this many keys
+_SELECTED = 1024  # a threadgroup of radix_select.metal selects at most this many keys,
+_FEW = LANES  # … and a SIMD-group of few_select.metal this many
 _PART = 4096  # a part of a row for one threadgroup has at least this many keys, and at least
 _PART_RATIO = 16  # … this many times the number selected
 _CORES = 2  # a row is shared by at least this many cores
@@ -162,7 +164,9 @@ def select_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | 
 
 def _repays_selection(k: int, n: int, device: Device) -> bool:
     """Return whether selecting is faster than sorting: on a CPU the selected elements' positions cost k² per row."""
-    return n > max(LANES, 2 * k) if device.waits else n > _TILE_ROW and k * k <= 8 * n
+    if device.waits or k <= _FEW:
+        return n > max(LANES, 2 * k)
+    return n > _TILE_ROW and k * k <= 8 * n
 
 
 def _select(
@@ -186,10 +190,12 @@ def _selection(
     index: np.dtype[Any], engine: str, *, are_candidates: bool,
 ) -> Launch:  # fmt: skip
     rows, n, k, parts = shape
-    kernels = program("radix_select.metal", named(engine), KIND=order[0], DESCENDING=order[1])
+    few = not device_of(named(engine).caps).waits and k <= _FEW
+    file = "few_select.metal" if few else "radix_select.metal"
+    kernels = program(file, named(engine), KIND=order[0], DESCENDING=order[1])
     name = f"{'select' if index == _LONG_INT else 'candidates'}_{width(dtype)}"
     settings = record("<Q4I", offset // dtype.itemsize, n, k, parts, are_candidates)
-    threads = 1024 if n // parts > 2 * _PART else 256
+    threads = LANES if few else 1024 if n // parts > 2 * _PART else 256
     grid = (rows * parts * threads, 1, 1)
     return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).bind_records(named(engine))
 

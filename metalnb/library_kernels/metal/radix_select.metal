@@ -4,20 +4,11 @@
 // in all; a key's position is the number of selected keys before it. A long row is split into parts that yield candidates.
 // Equal candidates keep their order, so the candidates' order is the row's. Source: T. Alabi, J. Blanchard, B. Gordon,
 // R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
-#include <metalnb/lanes.h>
-#include <metalnb/order.h>
+#include <metalnb/selection.h>
 
 constant constexpr uint MOST = 1024;  // keys that can be selected
 constant constexpr uint DIGITS = 256;
 constant constexpr uint SIMDS = 32;   // SIMD-groups in a threadgroup, at most
-
-struct Selection {
-    ulong start;          // the offset of the keys in their memory
-    uint n;               // keys of a row
-    uint k;               // keys to select from each part
-    uint parts;           // parts of a row, whose lengths differ by at most 1
-    uint are_candidates;  // whether the keys are candidates, with their positions in the row
-};
 
 /// The digit of the `rank`-th counted key; `rank` becomes that key's rank among those with the digit.
 inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& rank, uint lane) {

@@ -146,9 +146,7 @@ def _tiles(s: AttentionShape) -> AttentionStep:
 
 
 def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
-    side = 1
-    while side * _SIDES < max(s.head_size, s.value_size):
-        side *= 2
+    side, numbers, wide = _lanes_of_key(s, device)
     queries_of_keys = s.query_heads_per_key_head * s.queries
     rows = next(n for n in (1, 2, 4) if n >= min(queries_of_keys, 4))
     groups = s.heads // s.query_heads_per_key_head * -(-queries_of_keys // rows)
@@ -157,7 +155,8 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     part_length = -(-s.keys // parts)
     parts = -(-s.keys // part_length)
     packed = _pack(s, key_parts=parts, part_length=part_length)
-    template = f"attend_part<{s.kind}, {side}, {rows}, {_bool_text(s.masked)}, {_bool_text(s.rows_aligned)}>"
+    flags = f"{_bool_text(s.masked)}, {_bool_text(wide)}"
+    template = f"attend_part<{s.kind}, {side}, {numbers}, {rows}, {flags}>"
     count = s.heads * s.queries
     return (
         AttentionStep("attention_parts.metal", template, "qkvmp", packed, *_grid_of_groups(groups * parts, LANES),
@@ -165,6 +164,20 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
         AttentionStep("attention_parts.metal", f"attend_together<{s.kind}>", "po", packed,
                       *_grid_of_groups(count, LANES)),
     )  # fmt: skip
+
+
+def _lanes_of_key(s: AttentionShape, device: Device) -> tuple[int, int, bool]:
+    """Return how many lanes share a key, how many numbers each has, and whether these are adjacent.
+
+    A GPU loads eight numbers per lane at once; a vector register holds one number per lane.
+    """
+    width = max(s.head_size, s.value_size)
+    if not device.waits:
+        return LANES, -(-width // LANES), False
+    side = 1
+    while side * _SIDES < width:
+        side *= 2
+    return side, _SIDES, s.rows_aligned
 
 
 def _pack(s: AttentionShape, *, query_blocks: int = 0, key_parts: int = 0, part_length: int = 0) -> Record:

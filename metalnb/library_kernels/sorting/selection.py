@@ -34,8 +34,8 @@ def _topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
     return np.take_along_axis(x, order, axis), order
 
 
-@op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal", "radix_select.metal"), flops=0,
-    cite="PyTorch, ``topk``")  # fmt: skip
+@op("sorting", reference=_topk, dtypes=ALL, flops=0, cite="PyTorch, ``topk``",
+    kernels=("sort.metal", "gather.metal", "radix_select.metal", "few_select.metal"))  # fmt: skip
 def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.
 
