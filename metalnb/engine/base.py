@@ -349,7 +349,7 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
         complete_unit = replace(unit, whole=True)
         if error.message.startswith(about) or unit.texts == complete_unit.texts:
             raise
-        return engine.compile(complete_unit)
+    return engine.compile(complete_unit)  # outside the handler: its error is the only one to show
 
 
 def refuse_device(engine: str, device: int, count: int) -> NoReturn:
