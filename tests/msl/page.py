@@ -254,7 +254,7 @@ def _own_mathematics(measured: Measured) -> str:
     return (
         "The engine uses metalnb's functions on every machine: straight-line code in single or double precision. These "
         "are the greatest errors over all 2^32 floats, with and without an instruction for `fma`, "
-        "measured by [every_float.py](../tests/msl/every_float.py) (`log2`, `log10`: all significands of three "
+        "measured by [every_float.py](../../tests/msl/every_float.py) (`log2`, `log10`: all significands of three "
         "exponents; `sinh` and the inverse hyperbolic functions: all floats from 1/64 to 8). "
         "For functions of two arguments, over 2^23 random pairs and all "
         f"edge cases: `atan2` 1.6, `pow` and `powr` 0.51; `fmod`, `ldexp` and `nextafter` are exact.\n\n{table}"
