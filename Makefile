@@ -47,7 +47,7 @@ lab: $(call needs,lab) ## open the notebooks in JupyterLab
 notebooks: $(call needs,notebooks) ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
 
-docs: $(call needs,test) ## write docs/ops.md, metalnb/__init__.pyi and docs/msl.md; measures errors for the latter (ARGS=--again: reuse them)
+docs: $(call needs,test) ## write the tables of ops and of the language, and metalnb/__init__.pyi; measures errors first (ARGS=--again: reuse them)
 	@$(BIN)/python tests/msl/page.py $(ARGS)
 	@$(BIN)/python tests/ops_page.py
 	@$(BIN)/python tests/public_stub.py

@@ -1,7 +1,8 @@
 """The site: ``make site``. Its source is the tree's root, so that every link between files holds here and on GitHub.
 
-The pages are README.md, which is the front, docs/*.md, and the notebooks as they are committed: nothing is executed and
-nothing is fetched. What differs from the files is made in docs/extension.
+The pages are README.md, which is the front, docs/*.md, the tables of ops and of the language beside their packages, and
+the notebooks as they are committed: nothing is executed and nothing is fetched. What differs from the files is made in
+docs/extension.
 """
 
 import sys
@@ -19,6 +20,7 @@ version = release = metalnb.__version__
 root_doc = "README"
 include_patterns = [
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/api/*.md",
+    "metalnb/library_kernels/README.md", "metalnb/msl/README.md",
     "notebooks/[0-9][0-9]_*.ipynb",  # and none that a reader has made beside them
 ]  # fmt: skip
 exclude_patterns = ["docs/README.md", ".*", "build"]  # the site's own contents say which documents there are

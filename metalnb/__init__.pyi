@@ -4725,6 +4725,11 @@ def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool 
     -------
     Array
         In x's dtype for floats, otherwise float32. Squares are summed in float32 and overflow beyond 1e19.
+
+    Raises
+    ------
+    ValueError
+        For an `ord` that only matrices have, such as "fro" (`linalg.matrix_norm`).
     """
 
 @_op

@@ -1,4 +1,4 @@
-"""Make ``docs/ops.md`` from the table of ops: ``python tests/ops_page.py`` (`make docs`)."""
+"""Make the list of ops, a README beside them, from their table: ``python tests/ops_page.py`` (`make docs`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metalnb.library_kernels.op import Op
 
 __all__ = ["PAGE", "page"]
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
+PAGE = Path(__file__).resolve().parent.parent / "metalnb" / "library_kernels" / "README.md"
 
 _FAMILIES = {
     "elementwise": "Elementwise", "activation": "Activations and norms", "reduction": "Reductions", "scan": "Scans",
@@ -25,7 +25,7 @@ _INTRODUCTION = """\
 
 This page lists every op of the library: {count} functions of `metalnb`, by family. It is generated from the rows of
 the table of ops (`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails if the
-page is out of date. To [add an op](adding-an-op.md), add a row.
+page is out of date. To [add an op](../../docs/adding-an-op.md), add a row.
 
 Arrays broadcast, dtypes are promoted by the array API standard's table, and Python's numbers are weakly typed.
 **takes** lists the dtypes; if an elementwise op takes only floats, integers and bool are computed as float32. **ulp**
@@ -54,7 +54,7 @@ def _line(op: Op) -> str:
     names = " ".join(f"`{alias}`" for alias in op.row.aliases)
     call = f"`{op.name}{_signature(op)}`" + (f"<br>also {names}" if names else "")
     bound = op.row.tolerance.get("float32", 0)
-    files = " ".join(f"[{k}](../metalnb/library_kernels/metal/{k})" for k in dict.fromkeys(_files(op)))
+    files = " ".join(f"[{k}](metal/{k})" for k in dict.fromkeys(_files(op)))
     standard = f"Python array API standard 2024.12, ``{op.name}``"
     cited = reference_text(op.name, op.row.cite).replace(standard, "array API")
     cells = [call, op.doc, dtypes_text(op.row.dtypes), f"{bound:g}" if bound else "", files, cited.replace("``", "`")]

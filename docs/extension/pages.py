@@ -21,7 +21,7 @@ _PICTURE = re.compile(
     r'<img src="(?P<light>[^"]+)" width="(?P<width>\d+)"\s+alt="(?P<alt>[^"]*)">\s*</picture>'
 )
 _OP = re.compile(r"^\| `(\w+)(\([^`]*\))`", re.MULTILINE)
-_FILE = re.compile(r"\[([\w.]+)\]\(\.\./metalnb/library_kernels/metal/[\w]+\.(?:metal|h)\)")
+_FILE = re.compile(r"\[([\w.]+)\]\((?:\.\./metalnb/library_kernels/)?metal/\w+\.(?:metal|h)\)")
 
 
 def read(app: Sphinx, page: str, source: list[str]) -> None:
@@ -34,7 +34,7 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
         text += gallery(Path(app.srcdir))
     if page == app.config.root_doc:
         text += "\n" + (_DOCS / "contents.txt").read_text("utf-8")
-    if page == "docs/ops":
+    if page == "metalnb/library_kernels/README":
         text = _OP.sub(r"| {py:func}`\1\2 <metalnb.\1>`", text)
     if page == "docs/api/sources":
         text += "".join(map(_source, _files()))

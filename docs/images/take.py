@@ -24,7 +24,7 @@ KERNEL = """\
 #include <metal_stdlib>
 using namespace metal;
 
-/// How many steps z ← z² + c takes to run away from each pixel; 0 where 300 are not enough.
+/// How many iterations of z ← z² + c each pixel needs to escape; 0 if it needs 300 or more.
 kernel void julia(device float* image, constant float2& c,
                   uint2 pixel [[thread_position_in_grid]], uint2 size [[threads_per_grid]])
 {

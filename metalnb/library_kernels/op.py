@@ -1,8 +1,8 @@
 """The record of an op: everything about it except its code, stated once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its
-benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and the NumPy functions that it implements. The
-calls that the tests make are in ``samples``. There are two ways to write a row:
+benchmark (``benchmarks/library.py``), its line in the package's ``README.md``, and the NumPy functions that it
+implements. The calls that the tests make are in ``samples``. There are two ways to write a row:
 
 * an elementwise op is an `Elementwise`: its MSL as a `Formula`, and its other properties as `OpInfo`; any other op is a
   plain function of arrays under the decorator `op`::

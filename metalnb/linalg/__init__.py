@@ -18,6 +18,7 @@ from .factorizations import (
     SlogdetResult,
     SVDResult,
     cholesky,
+    cond,
     det,
     eigh,
     eigvalsh,
@@ -32,7 +33,7 @@ from .factorizations import (
     svd,
     svdvals,
 )
-from .matrix_norms import cond, cross, matrix_norm, matrix_power, norm
+from .matrix_norms import cross, matrix_norm, matrix_power, norm
 
 __all__ = [
     "EighResult", "LUResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal",

@@ -74,7 +74,28 @@ def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> Array:
     """
 
 def cond(x: _ArrayLike, p: float | Literal['fro', 'nuc'] | None = None, /) -> Array:
-    """Return the condition numbers of matrices (…, M, N): by singular values, or norm times that of the inverse."""
+    """Return the condition numbers of matrices (…, M, N), as NumPy defines them.
+
+    Parameters
+    ----------
+    x : Array
+        Square, unless `p` is None, 2 or -2.
+    p : {None, "fro", "nuc", 1, -1, 2, -2, inf, -inf}
+        None or 2: the largest singular value, divided by the smallest; -2: the smallest, divided by the largest.
+        Otherwise the norm of the matrix (`matrix_norm`) times that of its inverse.
+
+    Returns
+    -------
+    Array
+        Infinity for a matrix without an inverse, if rounding leaves it so. For `p` = -2, 0, or infinity if all is 0.
+
+    Raises
+    ------
+    ValueError
+        For another `p`.
+    numpy.linalg.LinAlgError
+        For matrices without elements.
+    """
 
 def cross(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the cross products of vectors of three numbers along an axis.

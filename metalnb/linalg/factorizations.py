@@ -1,7 +1,8 @@
-"""Factorizations and solvers based on them: LAPACK in host memory."""
+"""Factorizations, and solvers and condition numbers based on them: LAPACK in host memory."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,8 +13,8 @@ from ..arrays.promotion import floating_dtype, promote
 from ..library_kernels.launching.copying import as_array
 
 __all__ = [
-    "EighResult", "LUResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det", "eigh", "eigvalsh",
-    "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "EighResult", "LUResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "det", "eigh",
+    "eigvalsh", "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
 ]  # fmt: skip
 
 Host = np.ndarray[Any, Any]
@@ -151,6 +152,40 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     tolerance = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else np.asarray(_host(rtol))[..., None]
     largest = np.max(values, axis=-1, keepdims=True, initial=0)
     return _to_engine(np.count_nonzero(values > largest * tolerance, axis=-1), x, np.int64)
+
+
+def cond(x: Array, p: float | Literal["fro", "nuc"] | None = None, /) -> Array:
+    """Return the condition numbers of matrices (…, M, N), as NumPy defines them.
+
+    Parameters
+    ----------
+    x : Array
+        Square, unless `p` is None, 2 or -2.
+    p : {None, "fro", "nuc", 1, -1, 2, -2, inf, -inf}
+        None or 2: the largest singular value, divided by the smallest; -2: the smallest, divided by the largest.
+        Otherwise the norm of the matrix (`matrix_norm`) times that of its inverse.
+
+    Returns
+    -------
+    Array
+        Infinity for a matrix without an inverse, if rounding leaves it so. For `p` = -2, 0, or infinity if all is 0.
+
+    Raises
+    ------
+    ValueError
+        For another `p`.
+    numpy.linalg.LinAlgError
+        For matrices without elements.
+    """
+    if p not in {None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf}:
+        raise ValueError(f"linalg.cond: p is None, 'fro', 'nuc', ±1, ±2 or ±inf; got {p!r}.")
+    host, x = _matrix("cond", x, square=p not in {None, 2, -2})
+    with np.errstate(all="ignore"):
+        numbers = np.linalg.cond(host, "fro" if p == "nuc" else p)
+        if p == "nuc":  # NumPy raises if any matrix of a stack has no inverse
+            values = np.linalg.svd(host.astype(np.float64), compute_uv=False)
+            numbers = np.where(np.isinf(numbers), numbers, values.sum(-1) * (1 / values).sum(-1))
+        return _to_engine(numbers, x)
 
 
 def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:

@@ -22,7 +22,7 @@ from ..library_kernels.shapes.array_views import broadcast_to, moveaxis
 from ..library_kernels.shapes.joining import stack
 from .factorizations import inv, svdvals
 
-__all__ = ["cond", "cross", "matrix_norm", "matrix_power", "norm"]
+__all__ = ["cross", "matrix_norm", "matrix_power", "norm"]
 
 _ABS = BY_NAME["abs"]
 
@@ -108,17 +108,6 @@ def norm(x: Array, ord: float | Literal["fro", "nuc"] | None = None, axis: Any =
         raise ValueError(f"linalg.norm: ord= requires one or two axes; got {len(axes)}.")
     norms = matrix_norm(moveaxis(x, axes, (-2, -1)), ord=ord)
     return norms.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape))) if keepdims else norms
-
-
-def cond(x: Array, p: float | Literal["fro", "nuc"] | None = None, /) -> Array:
-    """Return the condition numbers of matrices (…, M, N): by singular values, or norm times that of the inverse."""
-    if p is None or p in {2, -2}:
-        values = svdvals(x)
-        first, last = values[..., 0], values[..., -1]
-        ratio: Array = last / first if p == -2 else first / last
-        return ratio
-    product: Array = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
-    return product
 
 
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:

@@ -1,4 +1,4 @@
-"""Puzzles 9 to 19: threads that work together."""
+"""Puzzles 9 to 18: threads that work together."""
 
 from __future__ import annotations
 
@@ -22,11 +22,6 @@ def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _softmax(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:  # noqa: ARG001  (the kernel's own parameters)
     e = np.exp(_double(a) - _double(a).max(1, keepdims=True))
     return np.asarray(e / e.sum(1, keepdims=True))
-
-
-def _smooth(a: np.ndarray[Any, Any], rows: int, columns: int) -> np.ndarray[Any, Any]:
-    padded = np.pad(_double(a), 1)
-    return np.asarray(sum(padded[y : y + rows, x : x + columns] for y in range(3) for x in range(3))) / 9
 
 
 def _tiles(n: int) -> tuple[int, int]:
@@ -244,31 +239,5 @@ PUZZLES = (
             "Then simd_max finds the largest of all. Which lanes have it? Take the simd_min of their indices.",
         ),
         cases=ARG_MAX,
-    ),
-    Puzzle(
-        "smoothed",
-        "19 · Stencil",
-        "out[y][x] is the mean of the 3 × 3 elements of a around a[y][x]; elements outside a count as 0. Use a tile, "
-        "so that a threadgroup fetches each element once rather than nine times: threadgroups are 8 × 8, and the tile "
-        "has one more element on each side. The grid covers a and is rounded up.",
-        """kernel void smoothed(device const float* a, device float* out,
-                     constant uint& rows, constant uint& columns,
-                     uint2 p [[thread_position_in_grid]],
-                     uint2 t [[thread_position_in_threadgroup]],
-                     uint2 group [[threadgroup_position_in_grid]]) {
-    threadgroup float tile[10][10];
-    // your lines here
-}
-""",
-        rectangle,
-        _smooth,
-        lambda n: {"grid": (_tiles(n + 3)[0], _tiles(n)[0]), "threadgroup": (_TILE, _TILE)},
-        sizes=(1, 5, 8, 9, 20),
-        shown=4,
-        hints=(
-            "64 threads copy 100 elements: for (uint i = t.y * 8 + t.x; i < 100; i += 64) { … }",
-            "Element i is in the tile's row i / 10; in a that is row int(group.y * 8 + i / 10) - 1, which may be -1.",
-            "Store 0 for elements outside. After the barrier the thread's own element is tile[t.y + 1][t.x + 1].",
-        ),
     ),
 )

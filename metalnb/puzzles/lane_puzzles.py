@@ -1,4 +1,4 @@
-"""Puzzles 20 to 28: lanes of a SIMD-group that read each other's registers."""
+"""Puzzles 19 to 27: lanes of a SIMD-group that read each other's registers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _launch_rounded_up(n: int) -> LaunchOptions:
 PUZZLES = (
     Puzzle(
         "turned_round",
-        "20 · Shuffle",
+        "19 · Shuffle",
         "Reverse each block of 32: out[0] is a[31], out[1] is a[30], …, out[32] is a[63]. Puzzle 7 does this through "
         "threadgroup memory. The lanes of a SIMD-group can instead read each other's registers, with simd_shuffle: "
         "each thread reads its own element and writes its own. The length is a multiple of 32.",
@@ -80,7 +80,7 @@ PUZZLES = (
     ),
     Puzzle(
         "block_sums",
-        "21 · Sum of a SIMD-group",
+        "20 · Sum of a SIMD-group",
         "out[0] is the sum of the first 32 elements of a, out[1] that of the next 32, and so on. Threadgroups have 128 "
         "threads, which are four SIMD-groups, and the grid is rounded up: the last block may be short, and some "
         "SIMD-groups have no element at all. Use simd_sum and no threadgroup memory.",
@@ -104,7 +104,7 @@ PUZZLES = (
     ),
     Puzzle(
         "differences",
-        "22 · Neighbors",
+        "21 · Neighbors",
         "out[i] = a[i + 1] - a[i], and 0 for the last element. Read each element only once, or nearly so: a lane "
         "reads its own, and gets the next one from its neighbor with simd_shuffle_down. One lane of each SIMD-group "
         "has no such neighbor. The grid is rounded up to threadgroups of 128.",
@@ -127,7 +127,7 @@ PUZZLES = (
     ),
     Puzzle(
         "farthest",
-        "23 · Reduction by shuffles",
+        "22 · Reduction by shuffles",
         "out[0] is the element that is farthest from 0 among the first 32, with its sign: of 3, -5 and 4 it is -5. "
         "out[1] is that of the next 32, and so on. There is no function for this, so do it in five rounds: each lane "
         "compares its value with that of the lane 16 places later, and keeps the farther one; then 8, 4, 2 and 1 "
@@ -151,7 +151,7 @@ PUZZLES = (
     ),
     Puzzle(
         "in_order",
-        "24 · A vote",
+        "23 · A vote",
         "out[0] is 1 if the first 32 elements are in order, each at least as large as the one before it; else 0. "
         "out[1] is the same for the next 32, and so on. Each lane compares its own element with its neighbor's, and "
         "simd_all returns whether this is true in all lanes. The length is a multiple of 32.",
@@ -176,7 +176,7 @@ PUZZLES = (
     ),
     Puzzle(
         "partitioned",
-        "25 · Ballot",
+        "24 · Ballot",
         "In each block of 32 elements, move those above 0 to the front and the others after them; both keep their "
         "order. simd_ballot gives every lane the answers of all lanes to a question, one bit per lane: "
         "uint(simd_vote::vote_t(simd_ballot(…))). From the bits below its own, a lane computes its new index. There "
@@ -200,7 +200,7 @@ PUZZLES = (
     ),
     Puzzle(
         "polynomial",
-        "26 · Broadcast",
+        "25 · Broadcast",
         "out[i] = c[0] + c[1] x[i] + c[2] x[i]² + … + c[31] x[i]³¹. A SIMD-group loads the 32 coefficients once, one "
         "in each lane, and simd_broadcast(value, lane) passes each of them to all lanes. The grid is rounded up: a "
         "lane without an x still has a coefficient that the others need.",
@@ -225,7 +225,7 @@ PUZZLES = (
     ),
     Puzzle(
         "scanned",
-        "27 · Prefix sums",
+        "26 · Prefix sums",
         "out[i] is the sum of a[0] to a[i], for n up to 256, by one threadgroup of 256. Puzzle 11 passes 16 "
         "barriers; one is enough. simd_prefix_inclusive_sum gives each lane the sum of its SIMD-group's values up to "
         "its own. The last lane writes the total to threadgroup memory, and then each SIMD-group adds the totals of "
@@ -252,7 +252,7 @@ PUZZLES = (
     ),
     Puzzle(
         "segmented",
-        "28 · Segmented sums",
+        "27 · Segmented sums",
         "Each block of 32 elements of a is divided into runs: heads[i] is 1 where a new run begins, and a block's "
         "first element always begins one. out[i] is the sum from the start of i's run up to a[i]. Find your run's "
         "start with a ballot, then add up with simd_shuffle_up, 1, 2, 4, 8 and 16 lanes back, but never from before "

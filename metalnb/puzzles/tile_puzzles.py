@@ -1,4 +1,4 @@
-"""Puzzles 29 to 34: tiles in threadgroup memory."""
+"""Puzzles 28 to 34: tiles in threadgroup memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import budgets
-from .inputs import SOFTMAX, counted_values, large_rows, matrices, square, vector
+from .inputs import SOFTMAX, counted_values, large_rows, matrices, rectangle, square, vector
 from .puzzle import LaunchOptions, Puzzle
 
 __all__ = ["PUZZLES"]
@@ -17,6 +17,11 @@ _GROUPS = 4  # threadgroups of the histogram
 
 def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(a, np.float64)
+
+
+def _smooth(a: np.ndarray[Any, Any], rows: int, columns: int) -> np.ndarray[Any, Any]:
+    padded = np.pad(_double(a), 1)
+    return np.asarray(sum(padded[y : y + rows, x : x + columns] for y in range(3) for x in range(3))) / 9
 
 
 def _window_sums(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
@@ -36,6 +41,32 @@ def _tiles(n: int, side: int) -> LaunchOptions:
 
 
 PUZZLES = (
+    Puzzle(
+        "smoothed",
+        "28 · Stencil",
+        "out[y][x] is the mean of the 3 × 3 elements of a around a[y][x]; elements outside a count as 0. Use a tile, "
+        "so that a threadgroup fetches each element once rather than nine times: threadgroups are 8 × 8, and the tile "
+        "has one more element on each side. The grid covers a and is rounded up.",
+        """kernel void smoothed(device const float* a, device float* out,
+                     constant uint& rows, constant uint& columns,
+                     uint2 p [[thread_position_in_grid]],
+                     uint2 t [[thread_position_in_threadgroup]],
+                     uint2 group [[threadgroup_position_in_grid]]) {
+    threadgroup float tile[10][10];
+    // your lines here
+}
+""",
+        rectangle,
+        _smooth,
+        lambda n: {"grid": (-(-(n + 3) // 8) * 8, -(-n // 8) * 8), "threadgroup": (8, 8)},
+        sizes=(1, 5, 8, 9, 20),
+        shown=4,
+        hints=(
+            "64 threads copy 100 elements: for (uint i = t.y * 8 + t.x; i < 100; i += 64) { … }",
+            "Element i is in the tile's row i / 10; in a that is row int(group.y * 8 + i / 10) - 1, which may be -1.",
+            "Store 0 for elements outside. After the barrier the thread's own element is tile[t.y + 1][t.x + 1].",
+        ),
+    ),
     Puzzle(
         "window_sums",
         "29 · Halo",

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from clang import cindex
 from held_kernel import Held
 from interrupts import run_together
 
 import metalnb as mnb
+from metalnb.msl.libclang.deep_stack import on_a_deep_stack
 from metalnb.program import compiled as programs
 
 TIMES = 100
@@ -49,6 +51,13 @@ def test_two_threads_compile_and_call_at_once(tmp_path: Path, monkeypatch: pytes
         for b, y in results.items():
             np.testing.assert_array_equal(y, a * x + b)
         assert set(results) == {1, 2}
+
+
+def test_kinds_of_cursors_are_named_before_threads_share_them() -> None:
+    """A kind of libclang's binding fills its table of names when asked; a second thread would find it half full."""
+    on_a_deep_stack(int, seconds=60)
+    for kinds in cindex.BaseEnumeration.__subclasses__():
+        assert set(kinds._name_map or ()) == {kind for kind in kinds._kinds if kind is not None}
 
 
 def test_one_kernel_is_called_from_many_threads_at_once() -> None:
@@ -87,6 +96,7 @@ PROCESS = """
 import sys
 import numpy as np
 import metalnb as mnb
+from metalnb.msl.libclang.deep_stack import on_a_deep_stack
 from metalnb.program import compiled as programs
 cell = sys.stdin.read()
 x = np.arange(100, dtype=np.int32)

@@ -37,7 +37,7 @@ _EDGES = (
     2.0**24, 2.0**31, 2.0**100, 3.4028235e38, np.inf,
 )  # fmt: skip
 EDGES = np.array([*_EDGES, *(-x for x in _EDGES), np.nan], np.float32)
-# Of two arguments, as in docs/msl.md: over 2^23 random pairs, and all pairs of edge cases.
+# Of two arguments, as on the page of the language: over 2^23 random pairs, and all pairs of edge cases.
 PAIRS = {"atan2": 1.6, "fmod": 0.0, "pow": 0.51, "powr": 0.51}
 _SECOND = {"": "", "T": "float second; ", "int": "int second; "}
 _NAMES = "|".join(row.name for row in MATH if row.name.isalnum())
@@ -79,7 +79,7 @@ def results(
 
 
 def complaints(names: Iterable[str], got: NDArray[np.float32], *arguments: NDArray[np.float32]) -> list[str]:
-    """Return the results whose error exceeds that in `docs/msl.md`, or whose zero has the wrong sign."""
+    """Return the results whose error exceeds that on the page of the language, or whose zero has the wrong sign."""
     found = []
     for name, result in zip(names, got, strict=True):
         row = next(row for row in MATH if row.name == name)

@@ -197,6 +197,15 @@ def test_vector_norms_match_numpy(order: float, rng: np.random.Generator) -> Non
     np.testing.assert_allclose(mnb.vector_norm(mnb.asarray(host), axis=0, ord=order).numpy(), expected, rtol=3e-6)
 
 
+@pytest.mark.parametrize("order", ["fro", "nuc", "2"])
+def test_vectors_have_no_norm_of_matrices(order: Any) -> None:
+    with pytest.raises(ValueError, match="vector"):
+        np.linalg.vector_norm(np.ones(3), ord=order)
+    why = f"^vector_norm: the order of a vector's norm is a real number, inf or -inf; got ord='{order}'. For matrices"
+    with pytest.raises(ValueError, match=why):
+        mnb.vector_norm(mnb.ones(3), ord=order)
+
+
 def test_bad_calls_name_the_op_and_the_values() -> None:
     x = mnb.asarray(np.zeros((2, 3), np.float32))
     with pytest.raises(IndexError, match=r"^sum: axis 2 is out of bounds: the array has axes -2 to 1"):

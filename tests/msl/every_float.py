@@ -1,15 +1,13 @@
 """Walk through the floats: find the greatest error of each function of one float on the engine ``cpu``.
 
 ``python tests/msl/every_float.py [--step N] [--keep] [function ...]`` tests every N-th of all 2^32 floats in precise
-math. ``--keep`` writes the errors into ``docs/msl.json``, from which ``page.py --again`` writes ``docs/msl.md``.
+math. ``--keep`` writes the errors into ``measurements.json``, from which ``page.py --again`` writes the page.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 from msl.functions import MATH, Real  # noqa: E402  (after the path)
-from msl.page import DOCS, read  # noqa: E402
+from msl.page import read, write  # noqa: E402
 from msl.ulp import distance  # noqa: E402
 
 import metalnb as mnb  # noqa: E402
@@ -60,7 +58,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("functions", nargs="*", help="default: all")
     parser.add_argument("--step", type=int, default=1, help="take each N-th float (default: all, minutes a function)")
-    parser.add_argument("--keep", action="store_true", help="write the errors into docs/msl.json")
+    parser.add_argument("--keep", action="store_true", help="write the errors into measurements.json")
     options = parser.parse_args()
     beyond, measured = 0, read()
     for row in (row for row in MATH if row.name in (options.functions or OWN)):
@@ -69,7 +67,7 @@ def main() -> int:
         measured.every_float[row.name] = most
         print(f"{row.name:8}{most:10.4f} ulp at {where!r:26} allowed {row.ulp:g}", flush=True)
     if options.keep:
-        (DOCS / "msl.json").write_text(json.dumps(asdict(measured), indent=1, sort_keys=True) + "\n")
+        write(measured)
     return beyond
 
 

@@ -1,8 +1,8 @@
-"""Make ``docs/msl.md`` from the tests' tables and the measurements of a test run.
+"""Make the page of the language, ``metalnb/msl/README.md``, from the tests' tables and a test run's measurements.
 
 ``python tests/msl/page.py`` runs the tests that the specification's chapters name, and writes the page and the
-measurements, ``docs/msl.json``; ``test_page.py`` compares the page with the tables. With ``--again`` it rewrites the
-page from the last measurements.
+measurements, ``measurements.json``; ``test_page.py`` compares the page with the tables. With ``--again`` it rewrites
+the page from the last measurements.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from metalnb.msl.language.attributes import ATTRIBUTES  # noqa: E402
 from metalnb.msl.language.unsupported import UNSUPPORTED  # noqa: E402
 from metalnb.msl.language.versions import LAMBDAS, SINCE, VERSIONS, version_text  # noqa: E402
 
-__all__ = ["DOCS", "Measured", "figures", "key", "page", "read"]
+__all__ = ["MEASUREMENTS", "PAGE", "Measured", "figures", "key", "page", "read", "write"]
 
-DOCS = HERE.parent.parent / "docs"
+PAGE = HERE.parent.parent / "metalnb" / "msl" / "README.md"
+MEASUREMENTS = HERE / "measurements.json"
 HALF_WITHOUT_BOUND = {"pow", "powr"}  # table 8.3 leaves them out
 KINDS = ("float", "half")
 MODES = ("precise", "fast")
@@ -253,7 +254,7 @@ def _own_mathematics(measured: Measured) -> str:
     return (
         "The engine uses metalnb's functions on every machine: straight-line code in single or double precision. These "
         "are the greatest errors over all 2^32 floats, with and without an instruction for `fma`, "
-        "measured by [every_float.py](../tests/msl/every_float.py) (`log2`, `log10`: all significands of three "
+        "measured by [every_float.py](../../tests/msl/every_float.py) (`log2`, `log10`: all significands of three "
         "exponents; `sinh` and the inverse hyperbolic functions: all floats from 1/64 to 8). "
         "For functions of two arguments, over 2^23 random pairs and all "
         f"edge cases: `atan2` 1.6, `pow` and `powr` 0.51; `fmod`, `ldexp` and `nextafter` are exact.\n\n{table}"
@@ -335,7 +336,7 @@ def _test(chapter: Chapter, entry: Entry, measured: Measured) -> str:
 
 def _link(test: str) -> str:
     path, _, name = test.partition("::")
-    return f"[{name.removeprefix('test_').replace('_', ' ')}](../{path})"
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../../{path})"
 
 
 def _prose(text: str) -> str:
@@ -367,7 +368,12 @@ def measure() -> Measured | None:
 
 def read() -> Measured:
     """Return the last measurement."""
-    return Measured(**json.loads((DOCS / "msl.json").read_text()))
+    return Measured(**json.loads(MEASUREMENTS.read_text()))
+
+
+def write(measured: Measured) -> None:
+    """Write a measurement."""
+    MEASUREMENTS.write_text(json.dumps(asdict(measured), indent=1, sort_keys=True) + "\n")
 
 
 def main() -> int:
@@ -375,8 +381,8 @@ def main() -> int:
     measured = read() if "--again" in sys.argv[1:] else measure()
     if measured is None:
         return 1
-    (DOCS / "msl.json").write_text(json.dumps(asdict(measured), indent=1, sort_keys=True) + "\n")
-    (DOCS / "msl.md").write_text(page(measured))
+    write(measured)
+    PAGE.write_text(page(measured))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``docs/msl.md`` agrees with the tables and the last measurement, and omits nothing of the specification."""
+"""The page of the language agrees with the tables and the last measurement, and omits nothing of the specification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 from msl.functions import INTEGERS, REALS, bound
-from msl.page import DOCS, HERE, KINDS, MODES, Measured, key, page, read
+from msl.page import HERE, KINDS, MODES, PAGE, Measured, key, page, read
 from msl.specification import CHAPTERS, uses
 
 from metalnb.msl.language.attributes import INPUTS
@@ -24,7 +24,7 @@ def measured() -> Measured:
 
 
 def test_the_page_is_what_the_tables_and_the_measurement_make(measured: Measured) -> None:
-    assert (DOCS / "msl.md").read_text() == page(measured), "update it: make docs ARGS=--again"
+    assert PAGE.read_text() == page(measured), "update it: make docs ARGS=--again"
 
 
 def test_every_name_is_shown_by_a_test_that_exists(measured: Measured) -> None:

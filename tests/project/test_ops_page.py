@@ -1,4 +1,4 @@
-"""``docs/ops.md`` agrees with the table, and ``docs/adding-an-op.md`` adds an op with one line."""
+"""The list of ops agrees with the table, and ``docs/adding-an-op.md`` adds an op with one line."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ops_page import PAGE, page
 import metalnb as mnb
 from metalnb.library_kernels import op_table
 
-ROOT = PAGE.parent.parent
-ADDING = PAGE.parent / "adding-an-op.md"
+ROOT = Path(__file__).resolve().parents[2]
+ADDING = ROOT / "docs" / "adding-an-op.md"
 TESTED = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/library/test_library.py", "-k")
 
 
@@ -48,7 +48,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         whole = ROOT / name
         skip = shutil.ignore_patterns("__pycache__", "msl" if name == "tests" else "", "test_[!l]*", "test_la*")
         shutil.copytree(whole, copy / name, ignore=skip) if whole.is_dir() else shutil.copy(whole, copy)
-    (copy / "docs").mkdir()
     row = re.search(r"```python\n(Elementwise\(.*\),)\n```", ADDING.read_text("utf-8"))
     assert row
     rows = copy / "metalnb" / "library_kernels" / "elementwise" / "unary.py"
@@ -74,7 +73,7 @@ def test_an_op_is_added_with_one_line(copy: Path) -> None:
     timed = run(copy, "benchmarks/library.py", "logcosh", "--size", "65536", "--runs", "1")
     assert re.search(r"^logcosh +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+", timed, re.MULTILINE), timed
     run(copy, "tests/ops_page.py")
-    written = (copy / "docs" / "ops.md").read_text("utf-8")
+    written = (copy / PAGE.relative_to(ROOT)).read_text("utf-8")
     assert "| `logcosh(x, /, *, out=None)` | log(cosh(x)). | any dtype | 4 |" in written
     said = run(copy, "-c", "import metalnb as mnb; print(mnb.logcosh(mnb.asarray([0, 100])), mnb.logcosh.__doc__)")
     assert said.startswith("[ 0.       99.306854] log(cosh(x)).\n\nParameters\n")

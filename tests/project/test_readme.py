@@ -104,10 +104,11 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+KINDS = ("*.md", "docs/**/*.md", "metalnb/**/*.md", "notebooks/*.ipynb")
+PAGES = [page for kind in KINDS for page in sorted(ROOT.glob(kind))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(ROOT).as_posix() for page in PAGES])
 def test_pages_and_headings_that_are_linked_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     if page.suffix == ".ipynb":

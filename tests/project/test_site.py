@@ -16,6 +16,7 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text("utf-8")
 API = {page: page.read_text("utf-8") for page in sorted((DOCS / "api").glob("*.md"))}
 DOCUMENTED = {name for text in API.values() for name in re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)}
+PAGES = (*DOCS.glob("*.md"), *API, *ROOT.glob("metalnb/**/*.md"))
 
 
 def families() -> list[str]:
@@ -44,7 +45,7 @@ def test_every_variable_of_the_environment_is_on_the_page_of_engines() -> None:
 
 def test_the_contents_lead_to_every_document() -> None:
     contents = (DOCS / "contents.txt").read_text("utf-8")
-    pages = {page.relative_to(ROOT).with_suffix("").as_posix() for page in (*DOCS.glob("*.md"), *API)}
+    pages = {page.relative_to(ROOT).with_suffix("").as_posix() for page in PAGES}
     assert {page for page in pages if not re.search(rf"^(?:.*<)?{page}>?$", contents, re.MULTILINE)} == {"docs/README"}
 
 

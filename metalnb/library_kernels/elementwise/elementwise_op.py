@@ -63,7 +63,7 @@ class Elementwise(Op):
     formula : Formula
         Its MSL.
     info : OpInfo
-        Its NumPy equivalent, and its catalogue entry.
+        Its NumPy equivalent, and its entry in the list of ops.
     """
 
     def __init__(self, formula: Formula, info: OpInfo) -> None:

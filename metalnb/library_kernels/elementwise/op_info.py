@@ -18,7 +18,7 @@ _HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # one ulp of float32, in 
 
 @dataclass(frozen=True)
 class OpInfo:
-    """An op's NumPy equivalent, the kernels' accuracy, and its catalogue entry.
+    """An op's NumPy equivalent, the kernels' accuracy, and its entry in the list of ops.
 
     Attributes
     ----------

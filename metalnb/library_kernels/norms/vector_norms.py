@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,21 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     -------
     Array
         In x's dtype for floats, otherwise float32. Squares are summed in float32 and overflow beyond 1e19.
+
+    Raises
+    ------
+    ValueError
+        For an `ord` that only matrices have, such as "fro" (`linalg.matrix_norm`).
     """
     x = as_array("vector_norm", x)
     if not is_float(x.dtype) and not is_integer(x.dtype):
         raise TypeError(f"vector_norm: takes numbers; got {x.dtype}. Pass x.astype(mnb.float32).")
+    order: Any = ord  # which type checkers take for a float
+    if not isinstance(order, Real):
+        raise ValueError(  # noqa: TRY004  (NumPy's exception)
+            f"vector_norm: the order of a vector's norm is a real number, inf or -inf; got ord={ord!r}. For matrices "
+            "call mnb.linalg.matrix_norm."
+        )
     axes = axes_of("vector_norm", axis, x.ndim)
     result = floating_dtype(x.dtype)
     functor = _NORMS.get(ord, "NormAny")

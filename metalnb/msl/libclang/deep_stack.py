@@ -1,7 +1,8 @@
-"""A thread with a large stack and a time limit, for libclang, which has neither."""
+"""A thread with a large stack and a time limit, for libclang, which has neither; and names that threads can share."""
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -15,6 +16,15 @@ T = TypeVar("T")
 
 _LOCK = threading.Lock()
 _STACK = 1 << (27 if sys.platform == "win32" else 28)  # bytes: of address space, on Windows of memory
+
+
+@functools.cache
+def _complete_names() -> None:
+    """Name all kinds of cursors and types: a kind fills its table when asked, and other threads see it half full."""
+    from clang import cindex
+
+    for kinds in cindex.BaseEnumeration.__subclasses__():
+        kinds._name_map = {kind: name for name, kind in vars(kinds).items() if isinstance(kind, kinds)}  # noqa: SLF001
 
 
 def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
@@ -36,6 +46,7 @@ def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
             outcome.set_exception(error)
 
     with _LOCK:
+        _complete_names()
         os.environ["LIBCLANG_NOTHREADS"] = "1"
         usual = threading.stack_size(_STACK)
         try:

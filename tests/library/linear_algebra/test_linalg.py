@@ -93,9 +93,40 @@ def test_norms_by_numpys_name(made: Any) -> None:
     near(mnb.linalg.norm(x, 1, 1, True), np.linalg.norm(wide, 1, 1, True))
     near(mnb.linalg.norm(x, 1, (0, 2), True), np.linalg.norm(wide, 1, (0, 2), True))
     near(mnb.linalg.norm(x, "nuc", (2, 0)), np.linalg.norm(wide, "nuc", (2, 0)))
-    square = mnb.asarray(host[:, :, :4])
-    for p in (None, 2, -2, 1, np.inf, "fro"):
-        assert np.allclose(mnb.linalg.cond(square, p).read(), np.linalg.cond(wide[:, :, :4], p), rtol=1e-4)
+
+
+ORDERS = (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
+
+
+@pytest.mark.parametrize("p", ORDERS)
+def test_condition_numbers_match_numpy(made: Any, p: Any) -> None:
+    for shape in ((4, 4), (3, 4, 4), (0, 2, 2), *(((2, 3, 5),) if p in {None, 2, -2} else ())):
+        host = made(*shape)
+        got, expected = mnb.linalg.cond(mnb.asarray(host), p), np.linalg.cond(host.astype(np.float64), p)
+        assert (got.dtype, got.shape) == (mnb.float32, np.shape(expected))
+        np.testing.assert_allclose(got.read(), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("p", ORDERS)
+def test_condition_number_of_a_singular_matrix_is_infinite(p: Any) -> None:
+    """NumPy returns infinity too, except for the nuclear norm, where it raises."""
+    stack = np.asarray([[[0, 0], [0, 0]], [[1, 0], [0, 0]], [[3, 1], [1, 2]]], np.float32)
+    got = mnb.linalg.cond(mnb.asarray(stack), p)
+    if p == "nuc":
+        expected = np.asarray([np.inf, np.inf, np.linalg.cond(stack[2], p)])
+    else:
+        expected = np.linalg.cond(stack, p)
+        assert float(mnb.linalg.cond(mnb.asarray(stack[0]), p)) == np.linalg.cond(stack[0], p) == np.inf
+    np.testing.assert_allclose(got.read(), expected, rtol=1e-6)
+
+
+def test_condition_numbers_of_nan_and_of_other_dtypes() -> None:
+    nan = np.asarray([[np.nan, 1], [1, 1]], np.float32)
+    assert np.isnan(np.linalg.cond(nan, 1))
+    assert np.isnan(float(mnb.linalg.cond(mnb.asarray(nan), 1)))
+    for dtype in ("float16", "bfloat16"):
+        result = mnb.linalg.cond(mnb.asarray([[4.0, 0.0], [0.0, 0.5]]).astype(dtype), 1)
+        assert (str(result.dtype), float(result)) == (dtype, np.linalg.cond([[4.0, 0.0], [0.0, 0.5]], 1))
 
 
 def test_cross_products_match_numpy(rng: np.random.Generator) -> None:
@@ -167,6 +198,10 @@ def test_the_standards_names_and_numpys_calls() -> None:
         (lambda x: mnb.linalg.solve(mnb.eye(2), x), ValueError, r"x2 must be \(2,\)"),
         (lambda x: mnb.linalg.qr(x, mode="raw"), ValueError, "mode is 'reduced' or 'complete'"),
         (lambda x: mnb.linalg.matrix_norm(x, ord=3), ValueError, "ord is 'fro'"),
+        (lambda x: mnb.linalg.cond(x, 3), ValueError, "linalg.cond: p is None, 'fro'"),
+        (lambda x: mnb.linalg.cond(x, 1), ValueError, r"linalg.cond: needs square matrices .* got shape \(3, 4\)"),
+        (lambda x: mnb.linalg.cond(x[:0], 2), np.linalg.LinAlgError, "empty"),
+        (lambda x: mnb.linalg.norm(x, "fro", 0), ValueError, "order of a vector's norm .* got ord='fro'"),
         (lambda x: mnb.linalg.norm(mnb.ones((2, 2, 2)), 2), ValueError, "one or two axes; got 3"),
         (lambda x: mnb.linalg.cross(x, x), ValueError, "must have length 3"),
         (lambda x: mnb.linalg.matrix_power(x, 2), ValueError, "needs square matrices"),

@@ -1,0 +1,1 @@
+"""The benchmarks that asv repeats for a range of commits; CONTRIBUTING.md shows how."""
