@@ -53,7 +53,7 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) 
     """
     call, arrays, dtype = _prepare(kernel, args, keywords)
     options = {} if chunks is None else {"chunks": chunks}
-    return da.map_blocks(call, *arrays, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__, **options)
+    return da.map_blocks(call, *arrays, dtype=dtype, meta=_meta(arrays, dtype), token=call.__name__, **options)
 
 
 def map_overlap(
@@ -85,7 +85,7 @@ def map_overlap(
     """
     call, arrays, dtype = _prepare(kernel, args, keywords)
     return da.map_overlap(
-        call, *arrays, depth=depth, boundary=boundary, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__,
+        call, *arrays, depth=depth, boundary=boundary, dtype=dtype, meta=_meta(arrays, dtype), token=call.__name__,
     )  # fmt: skip
 
 

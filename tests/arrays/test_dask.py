@@ -149,6 +149,16 @@ def test_invalid_map_blocks_calls_are_refused() -> None:
         mnb.dask.map_blocks(scale, x, x=x)
 
 
+@pytest.mark.parametrize("name", ["map_blocks", "map_overlap"])
+def test_two_calls_of_a_kernel_have_different_results(name: str) -> None:
+    """Dask takes tasks of the same name for the same task."""
+    scale, x = mnb.compile(SCALE).scale, da.arange(6, chunks=3, dtype=np.float32)
+    call = getattr(mnb.dask, name)
+    twice, thrice, again = call(scale, x, a=2.0), call(scale, x, a=3.0), call(scale, x, a=2.0)
+    assert twice.name == again.name != thrice.name
+    np.testing.assert_array_equal((twice + thrice).compute(), 5 * np.arange(6))
+
+
 def test_block_call_can_be_pickled() -> None:
     from metalnb.dask.block_call import BlockCall
 
