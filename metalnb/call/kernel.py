@@ -320,7 +320,7 @@ class Kernel:
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(self.signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         output_arrays = residents(outputs) if engine_arrays else ()
-        takes_numpy = any(type(a) is np.ndarray for a in (*args, *keywords.values()))
+        takes_numpy = any(isinstance(a, np.ndarray) for a in (*args, *keywords.values()))
         waits = takes_numpy or not engine_arrays or len(output_arrays) != len(outputs)
         return Dispatch(
             kernel=self, binary=binary, arguments=arguments, grid=sizes, threadgroup=group, outputs=outputs,
