@@ -214,7 +214,8 @@ def test_driver_error_names_the_kernel(
             engine.launch(program, (memory,), (2, 1, 1), (1, 1, 1))
         return
     tickets = [engine.launch(program, (memory,), (1, 1, 1), (1, 1, 1)) for _ in range(40)]
-    for ticket in (tickets[20], tickets[39], tickets[0]):  # a fault is final: for each not known to be done
+    tickets.append(engine.launch(program, (np.zeros(4, np.float32),), (1, 1, 1), (1, 1, 1)))
+    for ticket in (tickets[20], tickets[39], tickets[0], *2 * tickets[-1:]):  # a fault is final: for each not done
         with pytest.raises(mnb.KernelFault, match="k: 719"):
             ticket.wait()
         assert np.isnan(ticket.elapsed())
