@@ -150,6 +150,7 @@ def test_a_kernel_of_many_registers_has_smaller_threadgroups(monkeypatch: pytest
     assert ready.threadgroup == (96, 1, 1)
     ready.run()
     assert (y == 2).all()
+    assert add.prepare(x, y, 1, groups=2).grid == (192, 1, 1)
     with pytest.raises(mnb.LaunchError, match=r"\(128,\) is 128 threads; this kernel allows 96 \(this device"):
         add(x, y, 1, threadgroup=128)
     with pytest.raises(mnb.LaunchError, match="a threadgroup of 256 threads; this kernel allows 96 on this device"):
