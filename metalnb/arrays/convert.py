@@ -89,7 +89,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     x : object
         An object with ``__dlpack__`` and ``__dlpack_device__``.
     device : str, optional
-        The name of an engine.
+        The name of an engine; by default that of an array of ours, else the one in use.
     copy : bool, optional
         As for `asarray`.
 
@@ -100,8 +100,10 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     ValueError
         When ``copy=False`` and a copy is needed.
     """
-    data = x.numpy() if isinstance(x, Array) else _from_lender("from_dlpack", x)
-    return asarray(data, device=device, copy=copy)
+    if isinstance(x, Array):
+        result = asarray(x, device=device, copy=copy)
+        return x.viewed(x.host) if result is x else result
+    return asarray(_from_lender("from_dlpack", x), device=device, copy=copy)
 
 
 def check_engine(engine: Engine, caller: str, *arrays: Array) -> None:

@@ -123,6 +123,9 @@ class Protocols(Core):
         """
         if stream is not None:
             raise BufferError(f"__dlpack__: the CPU has no streams; got stream={stream!r}. Pass None.")
+        if copy is False and not self.engine.caps.shared:
+            reason = f"memory of engine {self.device!r} is not the host's: accessing it needs a copy"
+            raise BufferError(f"__dlpack__: {reason}. Leave copy out.")
         options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         return export_array(self.numpy(), {name: value for name, value in options.items() if value is not None})
 

@@ -501,3 +501,35 @@ def test_inputs_are_copied_once_and_not_read_back(host: Any, monkeypatch: pytest
         assert calls["copy_out"] == 1
         calls.clear()
         del x
+
+
+def test_results_of_a_dispatch_started_during_a_read_are_read_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may start a dispatch while the results of the last one are copied to the host."""
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    engine: Any = engines.named("toy")
+    copy_out = engine.copy_out
+    source = "kernel void scale(device const float* x, device float* y, constant float& a) { y[0] = a * x[0]; }"
+    kernel = mnb.compile(source, engine="toy").scale
+    x, y = mnb.asarray([1.0, 2.0], device="toy"), mnb.asarray([0.0, 0.0], device="toy")
+    starts = [lambda: kernel(x, y, 3.0)]
+
+    def copy_and_start(*given: Any) -> None:
+        copy_out(*given)
+        if starts:
+            starts.pop()()
+
+    kernel(x, y, 2.0)
+    monkeypatch.setattr(engine, "copy_out", copy_and_start)
+    assert y.tolist() == [2, 4]
+    assert y.tolist() == [3, 6]
+
+
+def test_dlpack_of_an_array_stays_on_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    x = mnb.asarray([1.0, 2.0], device="toy")
+    again = mnb.from_dlpack(x, copy=False)
+    assert (again.device, again.tolist(), again.block) == ("toy", [1, 2], x.block)
+    assert mnb.from_dlpack(x, device="cpu").device == "cpu"
+    assert np.from_dlpack(x).tolist() == [1, 2]
+    with pytest.raises(BufferError, match="memory of engine 'toy' is not the host's"):
+        np.from_dlpack(x, copy=False)

@@ -173,7 +173,7 @@ def test_sizes_may_be_iterators_and_numbers_of_numpy() -> None:
 
 def test_a_refusal_of_groups_is_about_groups() -> None:
     kernel = mnb.compile(SOURCE).count1
-    with pytest.raises(mnb.LaunchError, match="groups is 1 to 3 whole numbers of threadgroups, .*; got 1.5"):
+    with pytest.raises(mnb.LaunchError, match=r"groups is 1 to 3 whole numbers of threadgroups, .*; got 1\.5"):
         kernel(groups=1.5)
     words = r"groups=1073741824 of threadgroup \(64,\) is a grid of \(68719476736,\)"
     with pytest.raises(mnb.LaunchError, match=words):
