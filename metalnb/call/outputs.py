@@ -64,12 +64,12 @@ def _make(slot: Slot, shape: Shape, neighbor: Resident | None) -> tuple[Any, Mem
             array = np.zeros(full_shape, slot.dtype)
             return array, array
         resident = neighbor.__metal_zeros__(full_shape, slot.dtype)
+        return resident, resident.__metal_memory__()
     except (ValueError, MemoryError) as error:
         nbytes = math.prod(full_shape) * slot.dtype.itemsize
         reason = f": {error}".rstrip(": .") if type(error) is MemoryError else ""  # an engine's: NumPy's is a subclass
         message = f"no memory for an output of shape {shape} ({nbytes:,} bytes){reason}. Pass a smaller shape."
         raise ArgumentError(f"{slot.label}; {message}") from None
-    return resident, resident.__metal_memory__()
 
 
 def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:

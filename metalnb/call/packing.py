@@ -14,6 +14,7 @@ from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Constant, Reflection, Struct, Type
 from metalnb.plurals import quantity
 
+from .engine_arrays import is_resident
 from .struct_pointers import address
 
 __all__ = ["check_constant", "describe", "pack", "scalar", "struct_dtype", "type_dtype"]
@@ -77,6 +78,8 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
         If the value is not a number, has a fraction that an integer cannot represent, or is out of range.
     """
     dtype = numpy_dtype(kind)
+    if is_resident(value):
+        value = value.read()
     if isinstance(value, np.ndarray):
         if value.ndim:
             message = f"{label}; got {describe(value)}. Pass one number."

@@ -460,6 +460,11 @@ def test_an_output_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch, er
         scaled(x, a=2)
 
 
+def test_an_output_of_too_many_axes_is_refused() -> None:
+    with pytest.raises(mnb.ArgumentError, match=r"is device float\*; no memory for an output of shape \(1, 1, "):
+        mnb.compile(SAXPY).scaled(mnb.ones(3), a=2, grid=1, shapes={"out": (1,) * 65})
+
+
 def test_an_output_left_out_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With arrays as arguments the output is an array too, and NumPy allocates nothing."""
     scaled = mnb.compile(SAXPY).scaled

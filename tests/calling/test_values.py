@@ -61,6 +61,8 @@ def test_the_array_of_one_element_may_live_on_the_engine() -> None:
     kernel = mnb.compile(_HEAD + cell, engine="cpu").k
     three, four = (mnb.asarray(np.array([n], np.float32), device="cpu") for n in (3, 4))
     assert kernel(three, four, grid=1) == 7
+    fields = "kernel void f(constant Pair& p, constant float2& v, device float& y) { y = p.a + v.x; }"
+    assert mnb.compile(f"{_HEAD}{_PAIR}{fields}", engine="cpu").f({"a": three[0], "b": 1}, [four[0], 0], grid=1) == 7
 
 
 @pytest.mark.parametrize("space", _SPACES)
