@@ -170,6 +170,17 @@ def test_nonzero_bytes_viewed_as_bool_are_true() -> None:
 # ---- Shared memory.
 
 
+def test_view_of_bytes_between_elements_is_refused() -> None:
+    x = mnb.zeros((4, 9), dtype="uint8")
+    rule = "view: each element of float32 must start at a multiple of 4 bytes"
+    for part in (x[0, 1:], x[:, :8], x[0, 2:6]):
+        with pytest.raises(ValueError, match=rule):
+            part.view("float32")
+        assert part.copy().view("float32").sum() == 0
+    assert x[::4, :8].view("float32").shape == (1, 2)
+    assert x[0, 1:1].view("float32").shape == (0,)
+
+
 @pytest.mark.usefixtures("shared_memory")
 def test_numpy_and_the_array_see_the_same_memory() -> None:
     host = np.arange(6, dtype=np.float32)
