@@ -137,6 +137,47 @@ def test_a_reduction_of_the_users_own_matches_numpy(rng: np.random.Generator) ->
     assert float(mnb.dask.reduce(squares, blocks).compute()) != (x * x).sum(), "squares of squares"
 
 
+VECTORS = HEAD + """
+kernel void spread(device const float* x, device float4* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
+kernel void ends(device const float4* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i].w; }
+kernel void same(device const float4* x, device float4* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
+kernel void square(device const float4* x, device float2x2* y, uint i [[thread_position_in_grid]]) {
+    y[i] = float2x2(x[i].xy, x[i].zw);
+}
+struct Pair { float a; uint b; };
+kernel void pair(device const float* x, device Pair* y, uint i [[thread_position_in_grid]]) { y[i].a = x[i]; }"""
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
+@pytest.mark.parametrize(("name", "shape", "chunks"), [
+    ("spread", (6,), 4), ("spread", (2, 3), 2), ("ends", (6, 4), (4, 4)), ("ends", (6, 4), (3, 2)), ("ends", (24,), 8),
+    ("same", (6, 4), (4, 4)), ("same", (2, 24), (1, 8)), ("square", (2, 6, 4), (1, 4, 4)), ("pair", (6,), 4),
+])  # fmt: skip
+def test_blocks_of_vectors_and_records(name: str, shape: tuple[int, ...], chunks: object, ours: bool) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    kernel = mnb.compile(VECTORS)[name]
+    expected = kernel(mnb.asarray(x) if ours else x)
+    result = mnb.dask.map_blocks(kernel, da.from_array(mnb.asarray(x) if ours else x, chunks=chunks, asarray=False))
+    found = result.compute(scheduler="sync")
+    assert result.shape == found.shape == expected.shape
+    assert type(result._meta) is type(found) is type(expected)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    if result.shape != shape:
+        with pytest.raises(mnb.ArgumentError, match="needs an output of the shape of its first array"):
+            mnb.dask.map_overlap(kernel, da.from_array(x, chunks=chunks))
+
+
+def test_a_scalar_may_be_a_dask_array() -> None:
+    x = da.arange(6, chunks=3, dtype=np.float32)
+    assert mnb.dask.map_blocks(mnb.compile(SCALE).scale, x, a=x.max()).compute().tolist() == [0, 5, 10, 15, 20, 25]
+
+
+def test_a_mask_is_not_ignored() -> None:
+    masked = da.ma.masked_less(da.arange(6, chunks=3, dtype=np.float32), 2)
+    with pytest.raises(mnb.ArgumentError, match=r"got a masked array of float32, shape \(3,\). Pass x.filled"):
+        mnb.dask.map_blocks(mnb.compile(SCALE).scale, masked, a=1.0).compute(scheduler="sync")
+
+
 def test_invalid_map_blocks_calls_are_refused() -> None:
     x, both, scale = da.zeros(4, dtype=np.float32), mnb.compile(FLOOR).both, mnb.compile(SCALE).scale
     with pytest.raises(mnb.ArgumentError, match=r"a block has one output; left out: y, z"):
