@@ -129,6 +129,14 @@ def test_dask_methods_run_on_metalnb_blocks(name: str, rng: np.random.Generator)
     np.testing.assert_allclose(np.asarray(found), METHODS[name](x.astype(np.float64)), rtol=1e-4)
 
 
+def test_an_array_and_a_dask_array_are_operands_of_one_operation() -> None:
+    x, blocks = mnb.arange(6, dtype="float32"), da.arange(6, chunks=4, dtype=np.float32)
+    for result in (x + blocks, blocks + x, np.add(x, blocks), np.add(blocks, x), np.where(x >= 0, blocks + blocks, x)):
+        assert isinstance(result, da.Array)
+        np.testing.assert_array_equal(np.asarray(result.compute(scheduler="sync")), 2 * np.arange(6))
+    assert np.concatenate([x, blocks]).shape == (12,)
+
+
 def test_a_reduction_of_the_users_own_matches_numpy(rng: np.random.Generator) -> None:
     squares = mnb.reduction("a + b", init=0, map="x * x", name="squares")
     x = rng.integers(-9, 9, 1001).astype(np.float32)
