@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -189,7 +190,9 @@ def _numbers(obj: Any, target_dtype: DType | None) -> np.ndarray[Any, Any]:
     data = np.asarray(nested, target_dtype)
     if data.dtype.kind in "OUSc":
         raise TypeError(f"asarray: needs numbers; got {type(obj).__name__} ({data.dtype}).")
-    if target_dtype is None and data.dtype == np.float64 and not _holds_float64(nested):
+    if target_dtype is None and data.dtype == np.float64 and not _holds(nested, _is_float64_array):
+        if data.size and not _holds(nested, _is_float):
+            raise TypeError("asarray: no integer dtype contains int64 and uint64. Pass dtype=…, or smaller numbers.")
         return data.astype(np.float32)
     return data
 
@@ -201,10 +204,16 @@ def _read_nested(obj: Any) -> Any:
     return [_read_nested(o) for o in obj] if isinstance(obj, (list, tuple)) else obj
 
 
-def _holds_float64(obj: Any) -> bool:
-    if isinstance(obj, list):
-        return any(_holds_float64(o) for o in obj)
+def _holds(obj: Any, is_meant: Callable[[Any], bool]) -> bool:
+    return any(_holds(o, is_meant) for o in obj) if isinstance(obj, list) else is_meant(obj)
+
+
+def _is_float64_array(obj: Any) -> bool:
     return isinstance(obj, np.ndarray) and obj.dtype == np.float64
+
+
+def _is_float(obj: Any) -> bool:
+    return np.asarray(obj).dtype.kind not in "biu"
 
 
 def _is_buffer(obj: Any) -> bool:

@@ -234,6 +234,15 @@ def test_float64_is_never_narrowed_in_silence() -> None:
         mnb.zeros(2, dtype=float).astype(np.float64)
 
 
+def test_integers_never_become_floats_in_silence() -> None:
+    for mixed in ([2**63, 1], [np.uint64(1), np.int64(1)], [[mnb.ones(2, dtype="uint64")], [np.zeros(2, np.int64)]]):
+        with pytest.raises(TypeError, match="no integer dtype contains int64 and uint64"):
+            mnb.asarray(mixed)
+        assert mnb.asarray(mixed, dtype="float32").dtype == np.float32
+    assert mnb.asarray([2**63, 1], dtype="uint64").tolist() == [2**63, 1]
+    assert mnb.asarray([2**63, -1, 0.5]).dtype == mnb.asarray([[], []]).dtype == np.float32
+
+
 def test_non_arrays_are_refused() -> None:
     masked = np.ma.masked_array([1, 2], mask=[True, False])
     for bad, why in (
