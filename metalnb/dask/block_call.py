@@ -27,7 +27,7 @@ class BlockCall:
     values : mapping of str to value or callable
         The other arguments; a callable receives the first block and returns the argument.
     options : mapping of str to value or callable
-        ``grid``, ``threadgroup``, ``shapes``, ``threadgroup_memory``; callables likewise.
+        The options of the kernel's call, such as ``grid``; callables likewise.
     """
 
     def __init__(

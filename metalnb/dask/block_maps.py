@@ -15,7 +15,7 @@ from .block_call import BlockCall, first_array, named_arguments, output_of
 
 __all__ = ["map_blocks", "map_overlap"]
 
-_OPTIONS = ("grid", "threadgroup", "shapes", "threadgroup_memory")
+_OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 
 
 def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) -> da.Array:
@@ -26,9 +26,9 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) 
     kernel : Kernel
     *args, **named
         As for a call of the kernel, by position or by name, with Dask arrays in place of their blocks. Leave out the
-        buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``,
-        ``threadgroup``, ``shapes``, ``threadgroup_memory``), may be a function, which receives the first array's block
-        and returns the value for it.
+        buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``, ``groups``,
+        ``threadgroup``, ``shapes``, ``threadgroup_memory``, ``timeout``), may be a function, which receives the first
+        array's block and returns the value for it.
     chunks : tuple, optional
         The result's blocks, as for `dask.array.map_blocks`, if they do not have the first array's shape, in elements of
         its type.
@@ -108,7 +108,7 @@ def _prepare(
     dtype, axes_out = output_of(kernel, arguments)
     values = {name: value for name, value in arguments.items() if name not in arrays}
     name, axes_in = first_array(kernel, arguments)
-    is_first_shape = name in arrays and not options.keys() & {"grid", "shapes"}
+    is_first_shape = name in arrays and not options.keys() & {"grid", "groups", "shapes"}
     axes = _changed_axes(arrays[name], axes_in, axes_out) if is_first_shape else {}
     return BlockCall(kernel, tuple(arrays), values, options), [*arrays.values()], dtype, axes
 

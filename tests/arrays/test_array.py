@@ -9,7 +9,7 @@ import pickle
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
 import ml_dtypes
@@ -19,6 +19,7 @@ from interrupts import run_together
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.arrays import stream
 from metalnb.timing import sampling
 
 SAXPY = """
@@ -361,6 +362,26 @@ def test_threads_see_what_was_started_before(program: Any) -> None:
 
 
 # ---- The pool.
+
+
+def test_synchronize_waits_for_all_before_it_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+
+    class Pending:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def wait(self) -> None:
+            waited.append(self.name)
+            if self.name != "right":
+                raise mnb.KernelFault(self.name)
+
+    pending = deque(map(Pending, ("bad", "right", "worse")))
+    monkeypatch.setitem(stream._in_flight, engines.current().name, pending)
+    with pytest.raises(mnb.KernelFault, match="bad"):
+        mnb.synchronize()
+    assert waited == ["bad", "right", "worse"]
+    mnb.synchronize()
 
 
 def test_memory_is_counted_and_released() -> None:

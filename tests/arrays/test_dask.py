@@ -175,6 +175,12 @@ def test_blocks_of_vectors_and_records(name: str, shape: tuple[int, ...], chunks
             mnb.dask.map_overlap(kernel, da.from_array(x, chunks=chunks))
 
 
+def test_every_option_of_a_call_is_taken() -> None:
+    x, scale = da.arange(6, chunks=3, dtype=np.float32), mnb.compile(SCALE).scale
+    for options in ({"groups": 3, "threadgroup": 1}, {"groups": len, "threadgroup": 1, "timeout": 5}):
+        assert mnb.dask.map_blocks(scale, x, a=1.0, **options).compute().tolist() == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_scalar_may_be_a_dask_array() -> None:
     x = da.arange(6, chunks=3, dtype=np.float32)
     assert mnb.dask.map_blocks(mnb.compile(SCALE).scale, x, a=x.max()).compute().tolist() == [0, 5, 10, 15, 20, 25]
