@@ -19,7 +19,7 @@ from .argument_binding import Slot
 __all__ = [
     "MAX_THREADS", "Shape", "check_grid", "check_own_elements", "check_shape", "check_threadgroup",
     "default_threadgroup", "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "listed", "position_width",
-    "read_iterator",
+    "read_iterators",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -259,8 +259,13 @@ def listed(values: Any) -> tuple[Any, ...]:
     return tuple(values) if isinstance(values, Iterable) and not is_single else (values,)
 
 
-def read_iterator(values: Any) -> Any:
-    """Return the values of an iterator, which can be read only once; anything else as it is."""
+def read_iterators(grid: Any, groups: Any, threadgroup: Any, shapes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the sizes of a call with a tuple for each iterator, which could be read only once."""
+    read_shapes = {name: _read_iterator(shape) for name, shape in shapes.items()}
+    return (*map(_read_iterator, (grid, groups, threadgroup)), read_shapes)
+
+
+def _read_iterator(values: Any) -> Any:
     return tuple(values) if isinstance(values, Iterator) else values
 
 

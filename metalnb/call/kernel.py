@@ -22,7 +22,7 @@ from metalnb.msl.signature import Reflection
 from . import tuned_threadgroups as tuned
 from .argument_binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
-from .grids import MAX_THREADS, check_own_elements, check_threadgroup, grid_of_call, grid_of_groups, read_iterator
+from .grids import MAX_THREADS, check_own_elements, check_threadgroup, grid_of_call, grid_of_groups, read_iterators
 from .kernel_card import declares_memory, docstring_of, make_card
 from .known_calls import KnownCalls
 from .outputs import make_outputs, refuse_options, refuse_shapes
@@ -303,16 +303,14 @@ class Kernel:
     ) -> Dispatch:  # fmt: skip
         """Compile the kernel if necessary and bind a call to it, without comparing arrays with the grid's size."""
         refuse_options(self.signature, shapes, threadgroup_memory)
-        grid, groups, threadgroup = map(read_iterator, (grid, groups, threadgroup))  # each is looked at several times
-        shapes = {name: read_iterator(shape) for name, shape in (shapes or {}).items()}
+        grid, groups, threadgroup, shapes = read_iterators(grid, groups, threadgroup, shapes or {})
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
         binary = self.binary  # a cell that does not compile is reported before its arguments
         engine_arrays = self._engine_arrays(args, keywords)
         buffers = self._binder.bind(args, keywords)
         sizes, group, shape = self._place_threads(buffers, grid, groups, threadgroup, shapes)
-        pairs = zip(self._binder.slots, buffers, strict=True)
-        output_names = tuple([slot.param.name for slot, buffer in pairs if buffer is None])
+        output_names = tuple([s.param.name for s, b in zip(self._binder.slots, buffers, strict=True) if b is None])
         outputs = make_outputs(self._binder.slots, buffers, shape, shapes, engine_arrays) if output_names else []
         if shapes and not output_names:
             refuse_shapes(self._binder.slots, shapes)
