@@ -13,7 +13,8 @@ from metalnb.dtypes import is_masked
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
-from .array import Array, contiguous_strides, copy_of, view_of
+from .array import Array, copy_of, view_of
+from .core import ArrayForm
 from .dlpack import import_array
 from .memory_pool import DeviceBlock, borrow
 from .promotion import as_dtype
@@ -134,7 +135,7 @@ def _adopt(obj: Any, engine: Any) -> Array:
     interface = obj.__cuda_array_interface__
     dtype, shape = as_dtype(np.dtype(interface["typestr"]), "asarray"), tuple(interface["shape"])
     strides = interface.get("strides")
-    if strides is not None and tuple(strides) != contiguous_strides(shape, dtype.itemsize):
+    if strides is not None and not ArrayForm(dtype, shape, tuple(strides)).contiguous:
         message = f"asarray: the elements, of shape {shape} and strides {strides}, are not contiguous."
         raise ValueError(f"{message} Pass a contiguous copy.")
     nbytes = math.prod(shape) * dtype.itemsize

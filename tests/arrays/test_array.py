@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, deque
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -579,3 +580,18 @@ def test_dlpack_of_an_array_stays_on_its_engine(monkeypatch: pytest.MonkeyPatch)
     assert np.from_dlpack(x).tolist() == [1, 2]
     with pytest.raises(BufferError, match="memory of engine 'toy' is not the host's"):
         np.from_dlpack(x, copy=False)
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((2, 3), None), ((2, 3), (12, 4)), ((1, 3), (400, 4)), ((0, 3), (0, 4))])
+def test_strides_of_axes_of_one_element_do_not_matter(
+    shape: tuple[int, ...], strides: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    engine: Any = engines.named("toy")
+    monkeypatch.setattr(type(engine), "adopt", lambda self, _address, nbytes, *_: self.alloc(nbytes), raising=False)
+    lent = {"shape": shape, "typestr": "<f4", "data": (4096, False), "strides": strides, "version": 3}
+    x = mnb.asarray(SimpleNamespace(__cuda_array_interface__=lent), device="toy")
+    assert (x.shape, x.contiguous, x.tolist()) == (shape, True, np.zeros(shape).tolist())
+    lent |= {"shape": (2, 3), "strides": (4, 8)}
+    with pytest.raises(ValueError, match=r"of shape \(2, 3\) and strides \(4, 8\), are not contiguous"):
+        mnb.asarray(SimpleNamespace(__cuda_array_interface__=lent), device="toy")
