@@ -49,6 +49,9 @@ def make_outputs(
             name = slot.param.name
             left_out.append(name)
             output_shape = check_shape(slot.kernel, name, shapes[name]) if name in shapes else shape
+            if slot.param.reference and name in shapes and math.prod(output_shape) != 1:
+                message = f"{slot.label}, one element; got shapes[{name!r}]={shapes[name]!r}. Leave it out."
+                raise ArgumentError(message)
             neighbor = None if slot.dtype.names else next(iter(engine_arrays), None)
             output, buffers[i] = _make(slot, output_shape, neighbor)
             outputs.append(output)

@@ -132,6 +132,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "given twice": call("saxpy", x5, y5, x=x5, a=2),
     "shapes of no output": call("saxpy", x5, y5, a=2, shapes={"x": 5}),
     "shapes of an output given": call("saxpy", x5, y5, ones(5), 2, shapes={"out": 5}),
+    "shapes of one element": call("total", ones(3), shapes={"sum": (2, 3)}),
     "shapes that are none": call("saxpy", x5, y5, a=2, shapes={"out": "five"}),
     "shapes below zero": call("saxpy", x5, y5, a=2, shapes={"out": (2, -1)}),
     "shapes of bytes": call("saxpy", x5, y5, a=2, shapes={"out": b"12"}),
@@ -352,6 +353,10 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     "shapes of an output given": (
         mnb.ArgumentError,
         "saxpy: shapes['out'] must name a buffer that was left out of the call (left out: none).",
+    ),
+    "shapes of one element": (
+        mnb.ArgumentError,
+        "total: argument 'sum' [[buffer(1)]] is device float&, one element; got shapes['sum']=(2, 3). Leave it out.",
     ),
     "shapes that are none": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got 'five'."),
     "shapes below zero": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got (2, -1)."),
