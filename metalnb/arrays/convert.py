@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from metalnb.dtypes import is_masked
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
-from .array import Array, contiguous_strides, copy_of, view_of
+from .array import Array, copy_of, view_of
+from .core import ArrayForm
 from .dlpack import import_array
 from .memory_pool import DeviceBlock, borrow
 from .promotion import as_dtype
@@ -89,7 +91,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     x : object
         An object with ``__dlpack__`` and ``__dlpack_device__``.
     device : str, optional
-        The name of an engine.
+        The name of an engine; by default that of an array of ours, else the one in use.
     copy : bool, optional
         As for `asarray`.
 
@@ -100,8 +102,10 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     ValueError
         When ``copy=False`` and a copy is needed.
     """
-    data = x.numpy() if isinstance(x, Array) else _from_lender("from_dlpack", x)
-    return asarray(data, device=device, copy=copy)
+    if isinstance(x, Array):
+        result = asarray(x, device=device, copy=copy)
+        return x.viewed(x.host) if result is x else result
+    return asarray(_from_lender("from_dlpack", x), device=device, copy=copy)
 
 
 def check_engine(engine: Engine, caller: str, *arrays: Array) -> None:
@@ -131,7 +135,7 @@ def _adopt(obj: Any, engine: Any) -> Array:
     interface = obj.__cuda_array_interface__
     dtype, shape = as_dtype(np.dtype(interface["typestr"]), "asarray"), tuple(interface["shape"])
     strides = interface.get("strides")
-    if strides is not None and tuple(strides) != contiguous_strides(shape, dtype.itemsize):
+    if strides is not None and not ArrayForm(dtype, shape, tuple(strides)).contiguous:
         message = f"asarray: the elements, of shape {shape} and strides {strides}, are not contiguous."
         raise ValueError(f"{message} Pass a contiguous copy.")
     nbytes = math.prod(shape) * dtype.itemsize
@@ -187,7 +191,9 @@ def _numbers(obj: Any, target_dtype: DType | None) -> np.ndarray[Any, Any]:
     data = np.asarray(nested, target_dtype)
     if data.dtype.kind in "OUSc":
         raise TypeError(f"asarray: needs numbers; got {type(obj).__name__} ({data.dtype}).")
-    if target_dtype is None and data.dtype == np.float64 and not _holds_float64(nested):
+    if target_dtype is None and data.dtype == np.float64 and not _holds(nested, _is_float64_array):
+        if data.size and not _holds(nested, _is_float):
+            raise TypeError("asarray: no integer dtype contains int64 and uint64. Pass dtype=…, or smaller numbers.")
         return data.astype(np.float32)
     return data
 
@@ -199,10 +205,16 @@ def _read_nested(obj: Any) -> Any:
     return [_read_nested(o) for o in obj] if isinstance(obj, (list, tuple)) else obj
 
 
-def _holds_float64(obj: Any) -> bool:
-    if isinstance(obj, list):
-        return any(_holds_float64(o) for o in obj)
+def _holds(obj: Any, is_meant: Callable[[Any], bool]) -> bool:
+    return any(_holds(o, is_meant) for o in obj) if isinstance(obj, list) else is_meant(obj)
+
+
+def _is_float64_array(obj: Any) -> bool:
     return isinstance(obj, np.ndarray) and obj.dtype == np.float64
+
+
+def _is_float(obj: Any) -> bool:
+    return np.asarray(obj).dtype.kind not in "biu"
 
 
 def _is_buffer(obj: Any) -> bool:

@@ -124,10 +124,11 @@ class DeviceBlock(Block):
 
     def settle(self) -> None:
         """Wait until no dispatch uses it, and make its results visible."""
+        ticket = self.ticket  # another thread may start the next dispatch while the results are copied
         super().settle()
-        if self.lent or self._fetched_ticket is not self.ticket:
+        if self.lent or self._fetched_ticket is not ticket:
             self.engine.copy_out(self.memory, 0, self.host)
-            self._fetched_ticket = self.ticket
+            self._fetched_ticket = ticket
 
     def flush(self) -> None:
         """Copy writes to `host` to the device."""

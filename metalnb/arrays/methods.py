@@ -145,11 +145,15 @@ class Methods(OpMethods):
         Raises
         ------
         ValueError
-            If the sizes do not fit, as in NumPy.
+            If the sizes do not fit, as in NumPy, or the bytes of an element start where a GPU cannot read it.
         """
         target_dtype = self.dtype if dtype is None else as_dtype(dtype, "view")
         if target_dtype == self.dtype or target_dtype.kind != "b":
-            return self.viewed(self.host.view(target_dtype))
+            seen = self.host.view(target_dtype)
+            if seen.size and not seen.flags.aligned:
+                rule = f"each element of {target_dtype} must start at a multiple of {target_dtype.alignment} bytes"
+                raise ValueError(f"view: {rule}. Use x.copy().view(…).")
+            return self.viewed(seen)
         # Kernels assume that a bool's byte is 0 or 1.
         truth: Self = implementations["not_equal"](self.viewed(self.host.view(np.uint8)), 0)
         return truth

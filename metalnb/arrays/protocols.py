@@ -43,9 +43,13 @@ class Protocols(Core):
         return self.read().copy() if copy else self.numpy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if any(_overrides(type(x), "__array_ufunc__") for x in (*inputs, *options.get("out", ()))):
+            return NotImplemented
         return implementations["ufunc"](ufunc, method, inputs, options)
 
-    def __array_function__(self, function: Any, _types: Any, args: Any, options: Any) -> Any:
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if any(_overrides(t, "__array_function__") for t in types):
+            return NotImplemented
         return implementations["array_function"](function, args, options)
 
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
@@ -123,6 +127,9 @@ class Protocols(Core):
         """
         if stream is not None:
             raise BufferError(f"__dlpack__: the CPU has no streams; got stream={stream!r}. Pass None.")
+        if copy is False and not self.engine.caps.shared:
+            reason = f"memory of engine {self.device!r} is not the host's: accessing it needs a copy"
+            raise BufferError(f"__dlpack__: {reason}. Leave copy out.")
         options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         return export_array(self.numpy(), {name: value for name, value in options.items() if value is not None})
 
@@ -200,6 +207,12 @@ class Protocols(Core):
                 f"{conversion}(): needs an array of one element; got shape {self.shape}. Use x.any() or x.all()."
             )
         return self.read().item()
+
+
+def _overrides(kind: type, protocol: str) -> bool:
+    """Return whether another library's type implements one of NumPy's protocols: then it decides what to do with us."""
+    own = getattr(kind, protocol, None)
+    return own is not None and own is not getattr(np.ndarray, protocol) and not issubclass(kind, Protocols)
 
 
 def is_basic(key: Any) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
+from metalnb.errors import KernelFault
 
 from .memory_pool import pool_of
 
@@ -80,14 +81,20 @@ def synchronize(engine: str | None = None) -> None:
     Raises
     ------
     KernelFault
-        If one of them failed.
+        If one of them failed: the first fault, when all are done.
     """
     name = engines.named(engine).name
     with _lock:
         tickets = list(_in_flight.pop(name, ()))
+    first_fault: KernelFault | None = None
     for ticket in tickets:
         if not getattr(ticket, "has_raised", False):
-            ticket.wait()
+            try:
+                ticket.wait()
+            except KernelFault as fault:
+                first_fault = first_fault or fault
+    if first_fault is not None:
+        raise first_fault
 
 
 def clear_cache(engine: str | None = None) -> None:

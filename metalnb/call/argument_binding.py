@@ -88,6 +88,8 @@ class Slot:
         if value.dtype != self.dtype and not self.opaque:
             kind = "records" if value.dtype.names else value.dtype
             self._refuse(f"got {kind}, shape {value.shape}", self._dtype_cure(value.dtype))
+        if self.opaque and value.dtype.hasobject:
+            self._refuse(f"got {describe(value)}", "Pass numbers: an element of it is an address of Python's")
         flags = value.flags
         if not flags.c_contiguous:
             on_engine = is_resident(argument)
@@ -243,8 +245,10 @@ class Binder:
             buffers[i] = slots[i].bind(value)
         for slot, value in zip(slots, buffers, strict=True):
             if value is None and not slot.param.writable:
-                message = f"{slot.label}; it is missing. {self._usage()}"
-                raise ArgumentError(message)
+                name, cure = slot.param.name, self._usage()
+                if name in _OPTIONS:  # as it may have been passed
+                    cure = f"By name, {name}=… is an option of the call: pass the argument by position. {cure}"
+                raise ArgumentError(f"{slot.label}; it is missing. {cure}")
         return buffers
 
     def pointer_arrays(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[str, Resident]]:

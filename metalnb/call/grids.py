@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -19,6 +19,7 @@ from .argument_binding import Slot
 __all__ = [
     "MAX_THREADS", "Shape", "check_grid", "check_own_elements", "check_shape", "check_threadgroup",
     "default_threadgroup", "dimensions", "grid_of_call", "grid_of_groups", "grid_of_shape", "listed", "position_width",
+    "read_iterators",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -53,7 +54,7 @@ def check_grid(signature: Signature, grid: Any) -> Grid:
     width = position_width(signature)
     if any(n > 1 for n in sizes[width:]) and all(sizes):
         position = next(i for i in signature.inputs if "position_in" in i.attribute and i.width == width)
-        extents = tuple(grid)
+        extents = listed(grid)
         message = (
             f"{signature.name}: grid {extents} has {len(extents)} dimensions, but the kernel's position has only "
             f"{width}: '{position.name}' [[{position.attribute}]] is {position.type}. "
@@ -63,7 +64,9 @@ def check_grid(signature: Signature, grid: Any) -> Grid:
     return sizes
 
 
-def grid_of_groups(signature: Signature, groups: Any, threadgroup: Any, grid: Any) -> tuple[Shape, Any]:
+def grid_of_groups(
+    signature: Signature, groups: Any, threadgroup: Any, grid: Any, device_limit: int = MAX_THREADS,
+) -> tuple[Shape, Any]:  # fmt: skip
     """Return the grid of a launch in threadgroups, and the threadgroup.
 
     Raises
@@ -73,12 +76,16 @@ def grid_of_groups(signature: Signature, groups: Any, threadgroup: Any, grid: An
     if grid is not None:
         message = "grid= counts threads and groups= threadgroups: pass one of them"
         raise LaunchError(f"{signature.name}: {message}; got grid={grid!r}, groups={groups!r}.")
-    counts = _triple(signature, "groups", groups, least=0)
-    rank = len(tuple(groups)) if isinstance(groups, Iterable) else 1
+    counts = _triple(signature, "groups", groups, least=0, unit="threadgroups")
+    rank = len(listed(groups))
     unlimited = (_LIMIT, _LIMIT if rank > 1 else 1, _LIMIT if rank > 2 else 1)
-    group = check_threadgroup(signature, threadgroup, unlimited)
+    group = check_threadgroup(signature, threadgroup, unlimited, device_limit=device_limit)
     rank = max(rank, dimensions(group))
-    return tuple(n * size for n, size in zip(counts, group, strict=True))[:rank], group
+    sizes = tuple(n * size for n, size in zip(counts, group, strict=True))[:rank]
+    if max(sizes) > _LIMIT:
+        message = f"groups={groups!r} of threadgroup {group[:rank]} is a grid of {sizes}; each is below 2^32"
+        raise LaunchError(f"{signature.name}: {message}. Pass fewer threadgroups.")
+    return sizes, group
 
 
 def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
@@ -145,8 +152,7 @@ def grid_of_call(
     """
     if grid is not None:
         sizes = check_grid(signature, grid)
-        rank = len(grid) if hasattr(grid, "__len__") else 1
-        return sizes, tuple(reversed(sizes[:rank]))
+        return sizes, tuple(reversed(sizes[: len(listed(grid))]))
     arrays = [(s, b) for s, b in zip(slots, buffers, strict=True) if b is not None and not s.param.reference]
     shaping = next(((s, b) for s, b in arrays if s.param.writable), arrays[0] if arrays else None)
     if shaping is not None:
@@ -212,7 +218,7 @@ def check_threadgroup(
         return (x, y, z)
     sizes = _triple(signature, "threadgroup", threadgroup, least=1)
     threads = math.prod(sizes)
-    extents = tuple(threadgroup) if isinstance(threadgroup, Iterable) else (threadgroup,)
+    extents = listed(threadgroup)
     if threads > MAX_THREADS:
         message = f"{signature.name}: threadgroup {extents} is {threads} threads; Metal allows {MAX_THREADS}."
         raise LaunchError(message)
@@ -249,17 +255,28 @@ def check_own_elements(signature: Signature, grid: Grid, threadgroup: Grid) -> N
 
 def listed(values: Any) -> tuple[Any, ...]:
     """Return several values in their order; text, or values without an order, as a single one, not an integer."""
-    return tuple(values) if isinstance(values, Iterable) and not isinstance(values, _UNORDERED) else (values,)
+    is_single = isinstance(values, _UNORDERED) or getattr(values, "ndim", 1) == 0
+    return tuple(values) if isinstance(values, Iterable) and not is_single else (values,)
 
 
-def _triple(signature: Signature, noun: str, value_argument: Any, least: int) -> Grid:
+def read_iterators(grid: Any, groups: Any, threadgroup: Any, shapes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the sizes of a call with a tuple for each iterator, which could be read only once."""
+    read_shapes = {name: _read_iterator(shape) for name, shape in shapes.items()}
+    return (*map(_read_iterator, (grid, groups, threadgroup)), read_shapes)
+
+
+def _read_iterator(values: Any) -> Any:
+    return tuple(values) if isinstance(values, Iterator) else values
+
+
+def _triple(signature: Signature, noun: str, value_argument: Any, least: int, unit: str = "threads") -> Grid:
     try:
         sizes = [operator.index(v) for v in listed(value_argument)]
     except TypeError:
         sizes = []
     if not 1 <= len(sizes) <= _DIMENSIONS or any(not least <= n <= _LIMIT for n in sizes):
         rule_for_each = "at least 1" if least else "not negative"
-        rule = f"1 to 3 whole numbers of threads, x first, each {rule_for_each} and below 2^32"
+        rule = f"1 to 3 whole numbers of {unit}, x first, each {rule_for_each} and below 2^32"
         message = f"{signature.name}: {noun} is {rule}; got {value_argument!r}."
         raise LaunchError(message)
     sizes += [1] * (_DIMENSIONS - len(sizes))

@@ -22,7 +22,7 @@ from metalnb.msl.signature import Reflection
 from . import tuned_threadgroups as tuned
 from .argument_binding import Binder, Memory
 from .engine_arrays import Resident, is_resident, refuse_engine, residents
-from .grids import MAX_THREADS, check_own_elements, check_threadgroup, grid_of_call, grid_of_groups
+from .grids import MAX_THREADS, check_own_elements, check_threadgroup, grid_of_call, grid_of_groups, read_iterators
 from .kernel_card import declares_memory, docstring_of, make_card
 from .known_calls import KnownCalls
 from .outputs import make_outputs, refuse_options, refuse_shapes
@@ -303,15 +303,15 @@ class Kernel:
     ) -> Dispatch:  # fmt: skip
         """Compile the kernel if necessary and bind a call to it, without comparing arrays with the grid's size."""
         refuse_options(self.signature, shapes, threadgroup_memory)
+        grid, groups, threadgroup, shapes = read_iterators(grid, groups, threadgroup, shapes or {})
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
         binary = self.binary  # a cell that does not compile is reported before its arguments
         engine_arrays = self._engine_arrays(args, keywords)
         buffers = self._binder.bind(args, keywords)
-        sizes, group, shape = self._place_threads(buffers, grid, groups, threadgroup, shapes or {})
-        pairs = zip(self._binder.slots, buffers, strict=True)
-        output_names = tuple([slot.param.name for slot, buffer in pairs if buffer is None])
-        outputs = make_outputs(self._binder.slots, buffers, shape, shapes or {}, engine_arrays) if output_names else []
+        sizes, group, shape = self._place_threads(buffers, grid, groups, threadgroup, shapes)
+        output_names = tuple([s.param.name for s, b in zip(self._binder.slots, buffers, strict=True) if b is None])
+        outputs = make_outputs(self._binder.slots, buffers, shape, shapes, engine_arrays) if output_names else []
         if shapes and not output_names:
             refuse_shapes(self._binder.slots, shapes)
         arguments = self._arguments(buffers, group, threadgroup_memory or {})
@@ -320,7 +320,7 @@ class Kernel:
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(self.signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         output_arrays = residents(outputs) if engine_arrays else ()
-        takes_numpy = any(type(a) is np.ndarray for a in (*args, *keywords.values()))
+        takes_numpy = any(isinstance(a, np.ndarray) for a in (*args, *keywords.values()))
         waits = takes_numpy or not engine_arrays or len(output_arrays) != len(outputs)
         return Dispatch(
             kernel=self, binary=binary, arguments=arguments, grid=sizes, threadgroup=group, outputs=outputs,
@@ -332,10 +332,10 @@ class Kernel:
     ) -> tuple[Grid, Grid, tuple[int, ...]]:  # fmt: skip
         """Return a call's grid, its threadgroup, and the shape of outputs."""
         signature = self.signature
-        if groups is not None:
-            grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid)
-        sizes, shape = grid_of_call(signature, self._binder.slots, buffers, grid, shapes)
         limit = MAX_THREADS if self._binary is None else self._binary.threads
+        if groups is not None:
+            grid, threadgroup = grid_of_groups(signature, groups, threadgroup, grid, limit)
+        sizes, shape = grid_of_call(signature, self._binder.slots, buffers, grid, shapes)
         group = check_threadgroup(signature, threadgroup, sizes, self.tuned, limit)
         if signature.own_elements:
             check_own_elements(signature, sizes, group)

@@ -49,6 +49,9 @@ def make_outputs(
             name = slot.param.name
             left_out.append(name)
             output_shape = check_shape(slot.kernel, name, shapes[name]) if name in shapes else shape
+            if slot.param.reference and name in shapes and math.prod(output_shape) != 1:
+                message = f"{slot.label}, one element; got shapes[{name!r}]={shapes[name]!r}. Leave it out."
+                raise ArgumentError(message)
             neighbor = None if slot.dtype.names else next(iter(engine_arrays), None)
             output, buffers[i] = _make(slot, output_shape, neighbor)
             outputs.append(output)
@@ -64,12 +67,12 @@ def _make(slot: Slot, shape: Shape, neighbor: Resident | None) -> tuple[Any, Mem
             array = np.zeros(full_shape, slot.dtype)
             return array, array
         resident = neighbor.__metal_zeros__(full_shape, slot.dtype)
+        return resident, resident.__metal_memory__()
     except (ValueError, MemoryError) as error:
         nbytes = math.prod(full_shape) * slot.dtype.itemsize
         reason = f": {error}".rstrip(": .") if type(error) is MemoryError else ""  # an engine's: NumPy's is a subclass
         message = f"no memory for an output of shape {shape} ({nbytes:,} bytes){reason}. Pass a smaller shape."
         raise ArgumentError(f"{slot.label}; {message}") from None
-    return resident, resident.__metal_memory__()
 
 
 def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:

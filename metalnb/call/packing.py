@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +16,7 @@ from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Constant, Reflection, Struct, Type
 from metalnb.plurals import quantity
 
+from .engine_arrays import is_resident
 from .struct_pointers import address
 
 __all__ = ["check_constant", "describe", "pack", "scalar", "struct_dtype", "type_dtype"]
@@ -77,6 +80,8 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
         If the value is not a number, has a fraction that an integer cannot represent, or is out of range.
     """
     dtype = numpy_dtype(kind)
+    if is_resident(value):
+        value = value.read()
     if isinstance(value, np.ndarray):
         if value.ndim:
             message = f"{label}; got {describe(value)}. Pass one number."
@@ -184,6 +189,12 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
         message = f"{label}; got {describe(value)}. Pass a dict {{{example}}}, a dataclass or a NumPy record."
         raise ArgumentError(message)
     missing = [n for n in names if n not in values]
+    for one, other in _unions(record):  # of two, one is passed; a NumPy record has both, of the same bytes
+        if one in values and other in values and not isinstance(value, (np.ndarray, np.void)):
+            message = f"{label}; fields {one!r} and {other!r} share memory. Pass one of them."
+            raise ArgumentError(message)
+        if one in values or other in values:
+            missing = [n for n in missing if n not in {one, other}]
     unknown = [str(n) for n in values if n not in names]
     if missing or unknown:
         are = "fields {} are" if len(missing) > 1 else "field {} is"
@@ -192,6 +203,8 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
         message = f"{label}; {' and '.join(parts)}; its fields are {', '.join(names)}."
         raise ArgumentError(message)
     for field in record.fields:
+        if field.name not in values:
+            continue
         inner = f"{label}: field '{field.name}' is {field.type}"
         struct = reflection.struct(field.type.name)
         if struct is not None:
@@ -203,6 +216,15 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
         data = pack(field.type, values[field.name], inner, reflection)
         slot = target.dtype.fields[field.name][0].shape
         target[field.name] = data[tuple(slice(n) for n in slot)] if slot else data
+
+
+@functools.cache
+def _unions(record: Struct) -> tuple[tuple[str, str], ...]:
+    """Return the names of the fields that share memory, in pairs."""
+    return tuple(
+        (a.name, b.name) for a, b in itertools.combinations(record.fields, 2)
+        if a.offset < b.offset + b.type.size and b.offset < a.offset + a.type.size
+    )  # fmt: skip
 
 
 def _is_sequence(value: Any) -> bool:

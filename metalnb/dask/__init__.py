@@ -9,11 +9,15 @@ share one. Dask is an extra (``pip install "metalnb[dask]"``), imported here and
 from __future__ import annotations
 
 try:
-    import dask.array  # noqa: F401
+    import dask.array
 except ImportError as error:
     raise ImportError('mnb.dask needs Dask: pip install "metalnb[dask]"') from error
+
+from metalnb.arrays.array import Array
 
 from .block_maps import map_blocks, map_overlap
 from .tree_reduction import reduce
 
 __all__ = ["map_blocks", "map_overlap", "reduce"]
+
+dask.array.register_chunk_type(Array)  # in an operation on one of each, Dask's array takes ours as a block

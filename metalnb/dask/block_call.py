@@ -13,7 +13,7 @@ from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param
 from metalnb.plurals import quantity
 
-__all__ = ["BlockCall", "named_arguments", "output_of"]
+__all__ = ["BlockCall", "first_array", "named_arguments", "output_of"]
 
 
 class BlockCall:
@@ -27,7 +27,7 @@ class BlockCall:
     values : mapping of str to value or callable
         The other arguments; a callable receives the first block and returns the argument.
     options : mapping of str to value or callable
-        ``grid``, ``threadgroup``, ``shapes``, ``threadgroup_memory``; callables likewise.
+        The options of the kernel's call, such as ``grid``; callables likewise.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class BlockCall:
 
 def _contiguous(block: Any) -> Any:
     """Return a contiguous block for a kernel, since Dask's blocks are views."""
-    if isinstance(block, np.ndarray):
-        return np.ascontiguousarray(block)
+    if isinstance(block, (np.ndarray, np.generic)):  # a masked array stays one: the kernel refuses it
+        return np.asanyarray(block, order="C")
     return block if block.contiguous else block.copy()
 
 
@@ -84,8 +84,8 @@ def named_arguments(kernel: Kernel, args: tuple[Any, ...], keywords: Mapping[str
     return arguments
 
 
-def output_of(kernel: Kernel, arguments: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the dtype of the single buffer that a call leaves out.
+def output_of(kernel: Kernel, arguments: Mapping[str, Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return the dtype of the single buffer that a call leaves out, and the axes of one of its elements.
 
     Raises
     ------
@@ -97,4 +97,10 @@ def output_of(kernel: Kernel, arguments: Mapping[str, Any]) -> np.dtype[Any]:
         names = ", ".join(p.name for p in left_out) or "none"
         cure = "Leave out the one buffer that the kernel writes, and pass all others"
         raise ArgumentError(f"{kernel.__name__}: a block has one output; left out: {names}. {cure}.")
-    return type_dtype(left_out[0].type, kernel.reflection)[0]
+    return type_dtype(left_out[0].type, kernel.reflection)
+
+
+def first_array(kernel: Kernel, arguments: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+    """Return the name of the array whose shape determines the grid, and the axes of one of its elements."""
+    param = next((p for p in _present(kernel) if p.name in arguments and not p.reference), None)
+    return ("", ()) if param is None else (param.name, type_dtype(param.type, kernel.reflection)[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import dask.array as da
@@ -10,11 +11,11 @@ import numpy as np
 from metalnb.call.kernel import Kernel
 from metalnb.errors import ArgumentError
 
-from .block_call import BlockCall, named_arguments, output_of
+from .block_call import BlockCall, first_array, named_arguments, output_of
 
 __all__ = ["map_blocks", "map_overlap"]
 
-_OPTIONS = ("grid", "threadgroup", "shapes", "threadgroup_memory")
+_OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 
 
 def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) -> da.Array:
@@ -25,11 +26,12 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) 
     kernel : Kernel
     *args, **named
         As for a call of the kernel, by position or by name, with Dask arrays in place of their blocks. Leave out the
-        buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``,
-        ``threadgroup``, ``shapes``, ``threadgroup_memory``), may be a function, which receives the first array's block
-        and returns the value for it.
+        buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``, ``groups``,
+        ``threadgroup``, ``shapes``, ``threadgroup_memory``, ``timeout``), may be a function, which receives the first
+        array's block and returns the value for it.
     chunks : tuple, optional
-        The result's blocks, as for `dask.array.map_blocks`, if they are not the first array's.
+        The result's blocks, as for `dask.array.map_blocks`, if they do not have the first array's shape, in elements of
+        its type.
 
     Returns
     -------
@@ -51,9 +53,10 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) 
     >>> mnb.dask.map_blocks(scale, x, a=2.0).compute()
     array([ 0.,  2.,  4.,  6.,  8., 10.], dtype=float32)
     """
-    call, arrays, dtype = _prepare(kernel, args, keywords)
-    options = {} if chunks is None else {"chunks": chunks}
-    return da.map_blocks(call, *arrays, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__, **options)
+    call, arrays, dtype, axes = _prepare(kernel, args, keywords)
+    if chunks is not None:
+        axes = {"chunks": chunks}
+    return da.map_blocks(call, *arrays, dtype=dtype, meta=_meta(arrays, dtype), token=call.__name__, **axes)
 
 
 def map_overlap(
@@ -83,25 +86,54 @@ def map_overlap(
     ------
     ArgumentError
     """
-    call, arrays, dtype = _prepare(kernel, args, keywords)
+    call, arrays, dtype, axes = _prepare(kernel, args, keywords)
+    if axes:
+        cure = "Use packed arrays of numbers, or map_blocks on overlapping blocks"
+        raise ArgumentError(f"{kernel.__name__}: map_overlap needs an output of the shape of its first array. {cure}.")
     return da.map_overlap(
-        call, *arrays, depth=depth, boundary=boundary, dtype=dtype, meta=_meta(arrays, dtype), name=call.__name__,
+        call, *arrays, depth=depth, boundary=boundary, dtype=dtype, meta=_meta(arrays, dtype), token=call.__name__,
     )  # fmt: skip
 
 
-def _prepare(kernel: Kernel, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[BlockCall, list[da.Array], Any]:
+def _prepare(
+    kernel: Kernel, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[BlockCall, list[da.Array], Any, dict[str, Any]]:
+    """Return the call, its Dask arrays, the result's dtype, and how its blocks differ from the first array's."""
     options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
     arguments = named_arguments(kernel, args, keywords)
     arrays = {name: value for name, value in arguments.items() if isinstance(value, da.Array)}
     if not arrays:
         message = f"{kernel.__name__}: none of the arguments is a Dask array. Call the kernel itself."
         raise ArgumentError(message)
-    dtype = output_of(kernel, arguments)
+    dtype, axes_out = output_of(kernel, arguments)
     values = {name: value for name, value in arguments.items() if name not in arrays}
-    return BlockCall(kernel, tuple(arrays), values, options), [*arrays.values()], dtype
+    name, axes_in = first_array(kernel, arguments)
+    is_first_shape = name in arrays and not options.keys() & {"grid", "groups", "shapes"}
+    axes = _changed_axes(arrays[name], axes_in, axes_out) if is_first_shape else {}
+    return BlockCall(kernel, tuple(arrays), values, options), [*arrays.values()], dtype, axes
+
+
+def _changed_axes(x: da.Array, axes_in: tuple[int, ...], axes_out: tuple[int, ...]) -> dict[str, Any]:
+    """Return the options of `dask.array.map_blocks` for an output whose elements have other axes than the input's."""
+    chunks, has_axes = x.chunks, bool(axes_in) and x.shape[-len(axes_in) :] == axes_in
+    if axes_in == axes_out and (has_axes or not axes_in):
+        return {}
+    if has_axes:
+        chunks = chunks[: -len(axes_in)]
+    elif axes_in:  # rows of numbers
+        count = math.prod(axes_in)
+        chunks = (*chunks[:-1], tuple(n // count for n in chunks[-1]))
+    rank = len(chunks)
+    axes: dict[str, Any] = {"chunks": (*chunks, *((n,) for n in axes_out))}
+    if rank < x.ndim:
+        axes["drop_axis"] = [*range(rank, x.ndim)]
+    if axes_out:
+        axes["new_axis"] = [*range(rank, rank + len(axes_out))]
+    return axes
 
 
 def _meta(arrays: list[da.Array], dtype: Any) -> Any:
-    """Return an empty array of the result's kind: NumPy's for NumPy's blocks, ours for ours."""
+    """Return an empty array of the result's kind: NumPy's for NumPy's blocks and for records, else ours."""
     first = arrays[0]
-    return first._meta.astype(dtype) if not isinstance(first._meta, np.ndarray) else np.empty((0,) * first.ndim, dtype)  # noqa: SLF001
+    is_numpys = isinstance(first._meta, np.ndarray) or dtype.names  # noqa: SLF001
+    return np.empty((0,) * first.ndim, dtype) if is_numpys else first._meta.astype(dtype)  # noqa: SLF001

@@ -23,6 +23,7 @@ _REDUCE: dict[Any, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
     np.logical_or: "any",
 }  # fmt: skip
+_COMPARISONS = frozenset({np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal})
 _ACCUMULATE: dict[Any, str] = {np.add: "cumulative_sum", np.multiply: "cumulative_prod"}
 # Options of every ufunc or of a method, with the default, which changes nothing; and those that no op has.
 _OPTION_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "keepdims": False, "dtype": None}
@@ -37,6 +38,8 @@ def ufunc(numpy_ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
     TypeError
         If no op implements it.
     """
+    if numpy_ufunc in _COMPARISONS:  # in `np.float64(2) < x`, NumPy passes the number as an array
+        inputs = tuple(x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs)
     label = f"np.{numpy_ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     outs = options.pop("out", None) or (None,) * numpy_ufunc.nout
     mask = options.pop("where", True)

@@ -24,6 +24,7 @@ __all__ = ["Library", "PipelineFunction", "engine"]
 
 _MSL = (2, 3)  # metalcompute.swift, mc_sw_kern_open: languageVersion = .version2_3
 _SIMD = 32  # threadExecutionWidth of every Apple GPU
+_MAX_COUNT = 2**32 - 1
 _MAX_THREADS = 1024  # maxTotalThreadsPerThreadgroup of a kernel that requests no other
 
 
@@ -150,6 +151,8 @@ class PipelineFunction:
             arguments.append(buffers[param.index].memory)
         if groups < 1:
             return None
+        if groups * group > _MAX_COUNT:
+            raise error(f"kernel '{signature.name}' got a count of {count:,}: its threads' positions have 32 bits")
         ticket: Ticket = self._engine.launch(self._binary, arguments, (groups * group, 1, 1), (group, 1, 1))
         return ticket
 

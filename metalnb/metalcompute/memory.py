@@ -58,10 +58,12 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         A Python buffer wins over a number; a number is whatever ``int()`` takes, so "12" is 12 bytes
         (metalcompute.c, Buffer_init).
         """
+        if isinstance(contents, np.ndarray) and contents.flags.c_contiguous:
+            contents = np.asarray(contents).reshape(-1).view(np.uint8)  # metalcompute.c asks for no format
         try:
             view = memoryview(contents)
             contiguous = view.c_contiguous
-        except TypeError:
+        except (TypeError, ValueError):
             contiguous = False
         if contiguous:
             buffer = cls(view.nbytes)
@@ -69,7 +71,7 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
             return buffer
         try:
             nbytes = int(contents)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise error_of(Code.UNSUPPORTED_INPUT_FORMAT) from None
         return cls(nbytes)
 
@@ -94,6 +96,11 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError("'metalcompute.Buffer' object does not support item assignment")
+
+    def __reduce_ex__(self, *_: Any) -> NoReturn:
+        raise TypeError("cannot pickle 'metalcompute.Buffer' object")
+
+    __copy__ = __deepcopy__ = __reduce_ex__
 
 
 def _bytes_of(view: memoryview) -> Bytes:

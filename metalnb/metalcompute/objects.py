@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import operator
 import os
+import struct
 import sys
 import weakref
 from typing import Any, ClassVar, NamedTuple
@@ -136,9 +137,15 @@ def _count(first: Any) -> int:
     if type(first) is Buffer or not a_number:
         raise error_of(Code.COUNT_NOT_GIVEN)
     try:
-        return int(first)
-    except (TypeError, ValueError) as reason:  # metalcompute.c continues, and CPython finds the error at the end
+        count = int(first)
+        _INT64.pack(count)
+    except (TypeError, ValueError, OverflowError, struct.error) as reason:
+        # metalcompute.c continues, and CPython finds the error at the end
         raise SystemError("<class 'metalcompute.Run'> returned a result with an exception set") from reason
+    return count
+
+
+_INT64 = struct.Struct("q")
 
 
 class Run:

@@ -36,7 +36,7 @@ def init(*args: Any) -> None:
     _state.computes = False
 
 
-def release() -> None:
+def release(*_: Any) -> None:
     """Release everything."""
     _state.device = _state.computes = False
     _state.function = _state.buffers = None
@@ -50,6 +50,9 @@ def compile(program: str, function_name: str, /) -> None:
     error
         If the program does not compile, with the compiler's message, or has no such function.
     """
+    for i, text in enumerate((program, function_name), 1):
+        if not isinstance(text, str):
+            raise TypeError(f"compile() argument {i} must be str, not {type(text).__name__}")
     if not _state.device:
         raise error_of(Code.NOT_READY_TO_COMPILE)
     function = Library(program).function(function_name)
@@ -67,7 +70,7 @@ def run(contents: Any, result: Any, count: int, /) -> None:
     ------
     error
     """
-    count = operator.index(count)
+    count = _int32(count)
     source = _view(contents, Code.UNSUPPORTED_INPUT_FORMAT)
     target = _view(result, Code.UNSUPPORTED_OUTPUT_FORMAT)
     if target.readonly:
@@ -89,7 +92,7 @@ def run(contents: Any, result: Any, count: int, /) -> None:
 
 def rerun(count: int, /) -> None:
     """Run again on the buffers of the last `run`. Its results cannot be read: metalcompute has no call for that."""
-    _run(operator.index(count))
+    _run(_int32(count))
 
 
 def _run(count: int) -> None:
@@ -100,10 +103,17 @@ def _run(count: int) -> None:
         ticket.wait()
 
 
+def _int32(count: int) -> int:
+    count = operator.index(count)
+    if not -(2**31) <= count < 2**31:  # metalcompute.c: PyArg_ParseTuple's "i"
+        raise OverflowError(f"signed integer is {'greater than maximum' if count > 0 else 'less than minimum'}")
+    return count
+
+
 def _view(contents: Any, code: Code) -> memoryview:
     try:
         view = memoryview(contents)
-    except TypeError:
+    except (TypeError, ValueError):
         raise error_of(code) from None
     if not view.c_contiguous:
         raise error_of(code)

@@ -9,7 +9,8 @@ import pickle
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, deque
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -19,6 +20,7 @@ from interrupts import run_together
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.arrays import stream
 from metalnb.timing import sampling
 
 SAXPY = """
@@ -170,6 +172,17 @@ def test_nonzero_bytes_viewed_as_bool_are_true() -> None:
 # ---- Shared memory.
 
 
+def test_view_of_bytes_between_elements_is_refused() -> None:
+    x = mnb.zeros((4, 9), dtype="uint8")
+    rule = "view: each element of float32 must start at a multiple of 4 bytes"
+    for part in (x[0, 1:], x[:, :8], x[0, 2:6]):
+        with pytest.raises(ValueError, match=rule):
+            part.view("float32")
+        assert part.copy().view("float32").sum() == 0
+    assert x[::4, :8].view("float32").shape == (1, 2)
+    assert x[0, 1:1].view("float32").shape == (0,)
+
+
 @pytest.mark.usefixtures("shared_memory")
 def test_numpy_and_the_array_see_the_same_memory() -> None:
     host = np.arange(6, dtype=np.float32)
@@ -221,6 +234,15 @@ def test_float64_is_never_narrowed_in_silence() -> None:
         mnb.ones(2) + np.ones(2)
     with pytest.raises(TypeError, match="float64"):
         mnb.zeros(2, dtype=float).astype(np.float64)
+
+
+def test_integers_never_become_floats_in_silence() -> None:
+    for mixed in ([2**63, 1], [np.uint64(1), np.int64(1)], [[mnb.ones(2, dtype="uint64")], [np.zeros(2, np.int64)]]):
+        with pytest.raises(TypeError, match="no integer dtype contains int64 and uint64"):
+            mnb.asarray(mixed)
+        assert mnb.asarray(mixed, dtype="float32").dtype == np.float32
+    assert mnb.asarray([2**63, 1], dtype="uint64").tolist() == [2**63, 1]
+    assert mnb.asarray([2**63, -1, 0.5]).dtype == mnb.asarray([[], []]).dtype == np.float32
 
 
 def test_non_arrays_are_refused() -> None:
@@ -343,6 +365,26 @@ def test_threads_see_what_was_started_before(program: Any) -> None:
 # ---- The pool.
 
 
+def test_synchronize_waits_for_all_before_it_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+
+    class Pending:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def wait(self) -> None:
+            waited.append(self.name)
+            if self.name != "right":
+                raise mnb.KernelFault(self.name)
+
+    pending = deque(map(Pending, ("bad", "right", "worse")))
+    monkeypatch.setitem(stream._in_flight, engines.current().name, pending)
+    with pytest.raises(mnb.KernelFault, match="bad"):
+        mnb.synchronize()
+    assert waited == ["bad", "right", "worse"]
+    mnb.synchronize()
+
+
 def test_memory_is_counted_and_released() -> None:
     mnb.clear_cache()
     gc.collect()
@@ -460,6 +502,11 @@ def test_an_output_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch, er
         scaled(x, a=2)
 
 
+def test_an_output_of_too_many_axes_is_refused() -> None:
+    with pytest.raises(mnb.ArgumentError, match=r"is device float\*; no memory for an output of shape \(1, 1, "):
+        mnb.compile(SAXPY).scaled(mnb.ones(3), a=2, grid=1, shapes={"out": (1,) * 65})
+
+
 def test_an_output_left_out_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With arrays as arguments the output is an array too, and NumPy allocates nothing."""
     scaled = mnb.compile(SAXPY).scaled
@@ -501,3 +548,50 @@ def test_inputs_are_copied_once_and_not_read_back(host: Any, monkeypatch: pytest
         assert calls["copy_out"] == 1
         calls.clear()
         del x
+
+
+def test_results_of_a_dispatch_started_during_a_read_are_read_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may start a dispatch while the results of the last one are copied to the host."""
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    engine: Any = engines.named("toy")
+    copy_out = engine.copy_out
+    source = "kernel void scale(device const float* x, device float* y, constant float& a) { y[0] = a * x[0]; }"
+    kernel = mnb.compile(source, engine="toy").scale
+    x, y = mnb.asarray([1.0, 2.0], device="toy"), mnb.asarray([0.0, 0.0], device="toy")
+    starts = [lambda: kernel(x, y, 3.0)]
+
+    def copy_and_start(*given: Any) -> None:
+        copy_out(*given)
+        if starts:
+            starts.pop()()
+
+    kernel(x, y, 2.0)
+    monkeypatch.setattr(engine, "copy_out", copy_and_start)
+    assert y.tolist() == [2, 4]
+    assert y.tolist() == [3, 6]
+
+
+def test_dlpack_of_an_array_stays_on_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    x = mnb.asarray([1.0, 2.0], device="toy")
+    again = mnb.from_dlpack(x, copy=False)
+    assert (again.device, again.tolist(), again.block) == ("toy", [1, 2], x.block)
+    assert mnb.from_dlpack(x, device="cpu").device == "cpu"
+    assert np.from_dlpack(x).tolist() == [1, 2]
+    with pytest.raises(BufferError, match="memory of engine 'toy' is not the host's"):
+        np.from_dlpack(x, copy=False)
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((2, 3), None), ((2, 3), (12, 4)), ((1, 3), (40, 4)), ((0, 3), (0, 4))])
+def test_strides_of_axes_of_one_element_do_not_matter(
+    shape: tuple[int, ...], strides: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
+    engine: Any = engines.named("toy")
+    monkeypatch.setattr(type(engine), "adopt", lambda self, _address, nbytes, *_: self.alloc(nbytes), raising=False)
+    lent = {"shape": shape, "typestr": "<f4", "data": (4096, False), "strides": strides, "version": 3}
+    x = mnb.asarray(SimpleNamespace(__cuda_array_interface__=lent), device="toy")
+    assert (x.shape, x.contiguous, x.tolist()) == (shape, True, np.zeros(shape).tolist())
+    lent |= {"shape": (2, 3), "strides": (4, 8)}
+    with pytest.raises(ValueError, match=r"of shape \(2, 3\) and strides \(4, 8\), are not contiguous"):
+        mnb.asarray(SimpleNamespace(__cuda_array_interface__=lent), device="toy")

@@ -230,6 +230,29 @@ def test_a_ufunc_takes_where() -> None:
         np.add.reduce(x, where=mask)
 
 
+def test_another_librarys_type_decides_what_to_do_with_ours() -> None:
+    class Quantity:
+        def __array_ufunc__(self, ufunc: np.ufunc, *_given: Any, **_options: Any) -> str:
+            return ufunc.__name__
+
+        def __array_function__(self, function: Any, *_given: Any) -> str:
+            return str(function.__name__)
+
+    x, metre = mnb.ones(3), Quantity()
+    assert np.add(x, metre) == np.add(metre, x) == "add"
+    assert np.add(x, x, out=(metre,)) == "add"
+    assert np.concatenate([x, metre]) == "concatenate"
+
+
+def test_numpys_numbers_compare_from_both_sides() -> None:
+    x, two = mnb.arange(4, dtype="float32"), np.float64(2)
+    assert (two < x).tolist() == (x > two).tolist() == [False, False, False, True]
+    assert (two == x).tolist() == (x == two).tolist() == [False, False, True, False]
+    assert (np.int64(2) >= x).tolist() == [True, True, True, False]
+    with pytest.raises(TypeError, match="Metal has no float64"):
+        np.less(np.full(4, two), x)
+
+
 def test_only_unsupported_options_of_a_ufunc_are_named() -> None:
     x = mnb.ones(3)
     with pytest.raises(TypeError, match=r"^np\.add\.reduce: initial= is not supported for metalnb's arrays\."):

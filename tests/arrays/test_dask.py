@@ -129,12 +129,67 @@ def test_dask_methods_run_on_metalnb_blocks(name: str, rng: np.random.Generator)
     np.testing.assert_allclose(np.asarray(found), METHODS[name](x.astype(np.float64)), rtol=1e-4)
 
 
+def test_an_array_and_a_dask_array_are_operands_of_one_operation() -> None:
+    x, blocks = mnb.arange(6, dtype="float32"), da.arange(6, chunks=4, dtype=np.float32)
+    for result in (x + blocks, blocks + x, np.add(x, blocks), np.add(blocks, x), np.where(x >= 0, blocks + blocks, x)):
+        assert isinstance(result, da.Array)
+        np.testing.assert_array_equal(np.asarray(result.compute(scheduler="sync")), 2 * np.arange(6))
+    assert np.concatenate([x, blocks]).shape == (12,)
+
+
 def test_a_reduction_of_the_users_own_matches_numpy(rng: np.random.Generator) -> None:
     squares = mnb.reduction("a + b", init=0, map="x * x", name="squares")
     x = rng.integers(-9, 9, 1001).astype(np.float32)
     blocks = da.from_array(x, chunks=10)
     assert float(mnb.dask.reduce(squares, blocks, combine=mnb.sum).compute()) == (x * x).sum()
     assert float(mnb.dask.reduce(squares, blocks).compute()) != (x * x).sum(), "squares of squares"
+
+
+VECTORS = HEAD + """
+kernel void spread(device const float* x, device float4* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
+kernel void ends(device const float4* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i].w; }
+kernel void same(device const float4* x, device float4* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
+kernel void square(device const float4* x, device float2x2* y, uint i [[thread_position_in_grid]]) {
+    y[i] = float2x2(x[i].xy, x[i].zw);
+}
+struct Pair { float a; uint b; };
+kernel void pair(device const float* x, device Pair* y, uint i [[thread_position_in_grid]]) { y[i].a = x[i]; }"""
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
+@pytest.mark.parametrize(("name", "shape", "chunks"), [
+    ("spread", (6,), 4), ("spread", (2, 3), 2), ("ends", (6, 4), (4, 4)), ("ends", (6, 4), (3, 2)), ("ends", (24,), 8),
+    ("same", (6, 4), (4, 4)), ("same", (2, 24), (1, 8)), ("square", (2, 6, 4), (1, 4, 4)), ("pair", (6,), 4),
+])  # fmt: skip
+def test_blocks_of_vectors_and_records(name: str, shape: tuple[int, ...], chunks: object, ours: bool) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    kernel = mnb.compile(VECTORS)[name]
+    expected = kernel(mnb.asarray(x) if ours else x)
+    result = mnb.dask.map_blocks(kernel, da.from_array(mnb.asarray(x) if ours else x, chunks=chunks, asarray=False))
+    found = result.compute(scheduler="sync")
+    assert result.shape == found.shape == expected.shape
+    assert type(result._meta) is type(found) is type(expected)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    if result.shape != shape:
+        with pytest.raises(mnb.ArgumentError, match="needs an output of the shape of its first array"):
+            mnb.dask.map_overlap(kernel, da.from_array(x, chunks=chunks))
+
+
+def test_every_option_of_a_call_is_taken() -> None:
+    x, scale = da.arange(6, chunks=3, dtype=np.float32), mnb.compile(SCALE).scale
+    for options in ({"groups": 3, "threadgroup": 1}, {"groups": len, "threadgroup": 1, "timeout": 5}):
+        assert mnb.dask.map_blocks(scale, x, a=1.0, **options).compute().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_scalar_may_be_a_dask_array() -> None:
+    x = da.arange(6, chunks=3, dtype=np.float32)
+    assert mnb.dask.map_blocks(mnb.compile(SCALE).scale, x, a=x.max()).compute().tolist() == [0, 5, 10, 15, 20, 25]
+
+
+def test_a_mask_is_not_ignored() -> None:
+    masked = da.ma.masked_less(da.arange(6, chunks=3, dtype=np.float32), 2)
+    with pytest.raises(mnb.ArgumentError, match=r"got a masked array of float32, shape \(3,\). Pass x.filled"):
+        mnb.dask.map_blocks(mnb.compile(SCALE).scale, masked, a=1.0).compute(scheduler="sync")
 
 
 def test_invalid_map_blocks_calls_are_refused() -> None:
@@ -147,6 +202,16 @@ def test_invalid_map_blocks_calls_are_refused() -> None:
         mnb.dask.map_blocks(scale, x, b=1)
     with pytest.raises(mnb.ArgumentError, match=r"'x' is passed twice"):
         mnb.dask.map_blocks(scale, x, x=x)
+
+
+@pytest.mark.parametrize("name", ["map_blocks", "map_overlap"])
+def test_two_calls_of_a_kernel_have_different_results(name: str) -> None:
+    """Dask takes tasks of the same name for the same task."""
+    scale, x = mnb.compile(SCALE).scale, da.arange(6, chunks=3, dtype=np.float32)
+    call = getattr(mnb.dask, name)
+    twice, thrice, again = call(scale, x, a=2.0), call(scale, x, a=3.0), call(scale, x, a=2.0)
+    assert twice.name == again.name != thrice.name
+    np.testing.assert_array_equal((twice + thrice).compute(), 5 * np.arange(6))
 
 
 def test_block_call_can_be_pickled() -> None:

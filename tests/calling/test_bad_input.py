@@ -37,6 +37,7 @@ kernel void vectors(device float4* out, device const float3* loose, device const
 kernel void configure(device float* out, constant Settings& settings) { out[0] = settings.gain; }
 kernel void particles(device Inner* p, uint i [[thread_position_in_grid]]) { p[i].id = i; }
 kernel void total(device const float* x, device float& sum) { sum = x[0]; }
+kernel void waiting(device float* out, constant float& timeout) { out[0] = timeout; }
 kernel void raw(device void* bytes) { *(device int*)bytes = 1; }
 kernel void shared(device float* out, threadgroup float4* scratch [[threadgroup(0)]], uint i [[thread_position_in_grid]]) {
     scratch[0] = 1; out[i] = scratch[0].x;
@@ -120,15 +121,18 @@ CASES: dict[str, Callable[[], Any]] = {
     "two elements for a reference": call("total", ones(3), ones(2), grid=1),
     "number for a device reference": call("total", ones(3), 1.0, grid=1),
     "void output left out": call("raw", grid=1),
+    "objects for void": call("raw", np.array([None, "text"]), grid=1),
     # Names and numbers of arguments
     "missing": call("saxpy", x5, y5),
     "missing by name": call("saxpy", y=y5, a=2),
+    "missing under an option's name": call("waiting", y5, timeout=2),
     "surplus": call("total", ones(3), ones(1), 3, 4),
     "unknown name": call("saxpy", x5, y5, scale=2),
     "misspelled name": call("configure", setings=SETTINGS, grid=1),
     "given twice": call("saxpy", x5, y5, x=x5, a=2),
     "shapes of no output": call("saxpy", x5, y5, a=2, shapes={"x": 5}),
     "shapes of an output given": call("saxpy", x5, y5, ones(5), 2, shapes={"out": 5}),
+    "shapes of one element": call("total", ones(3), shapes={"sum": (2, 3)}),
     "shapes that are none": call("saxpy", x5, y5, a=2, shapes={"out": "five"}),
     "shapes below zero": call("saxpy", x5, y5, a=2, shapes={"out": (2, -1)}),
     "shapes of bytes": call("saxpy", x5, y5, a=2, shapes={"out": b"12"}),
@@ -319,6 +323,10 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "raw: argument 'bytes' [[buffer(0)]] is device void*; it was left out. Its size is unknown: pass an array.",
     ),
+    "objects for void": (
+        mnb.ArgumentError,
+        "raw: argument 'bytes' [[buffer(0)]] is device void*; got an array of object, shape (2,). Pass numbers: an element of it is an address of Python's.",
+    ),
     "missing": (
         mnb.ArgumentError,
         "saxpy: argument 'a' [[buffer(3)]] is constant float&; it is missing. Call saxpy(x, y, out, a).",
@@ -326,6 +334,10 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     "missing by name": (
         mnb.ArgumentError,
         "saxpy: argument 'x' [[buffer(0)]] is device const float*; it is missing. Call saxpy(x, y, out, a).",
+    ),
+    "missing under an option's name": (
+        mnb.ArgumentError,
+        "waiting: argument 'timeout' [[buffer(1)]] is constant float&; it is missing. By name, timeout=… is an option of the call: pass the argument by position. Call waiting(out, timeout).",
     ),
     "surplus": (mnb.ArgumentError, "total: takes 2 arguments; got 4 by position. Call total(x, sum)."),
     "unknown name": (mnb.ArgumentError, "saxpy: has no argument 'scale'. Call saxpy(x, y, out, a)."),
@@ -341,6 +353,10 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     "shapes of an output given": (
         mnb.ArgumentError,
         "saxpy: shapes['out'] must name a buffer that was left out of the call (left out: none).",
+    ),
+    "shapes of one element": (
+        mnb.ArgumentError,
+        "total: argument 'sum' [[buffer(1)]] is device float&, one element; got shapes['sum']=(2, 3). Leave it out.",
     ),
     "shapes that are none": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got 'five'."),
     "shapes below zero": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers, each 0 or more; got (2, -1)."),

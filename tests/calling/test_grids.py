@@ -157,6 +157,29 @@ def test_a_launch_in_threadgroups_needs_no_rounding() -> None:
         program.count1(hits, grid=8, groups=1)
 
 
+def test_sizes_may_be_iterators_and_numbers_of_numpy() -> None:
+    program = mnb.compile(SOURCE)
+    assert program.count2(grid=map(int, (4, 2)), threadgroup=iter((2, 2))).shape == (2, 4)
+    assert program.count2(groups=map(int, (3, 5)), threadgroup=(8, 4)).shape == (20, 24)
+    assert program.count2(shapes={"hits": map(int, (2, 4))}).shape == (2, 4)
+    for six in (np.array(6), np.int8(6), mnb.asarray(6), np.array([6])):
+        assert program.count1(grid=six, threadgroup=np.array(2), shapes={"hits": six}).shape == (6,)
+        assert program.count1(groups=six, threadgroup=1).shape == (6,)
+    with pytest.raises(mnb.LaunchError, match=r"grid \(4, 2\) has 2 dimensions, .* Declare it uint2"):
+        program.count1(grid=map(int, (4, 2)))
+    with pytest.raises(mnb.LaunchError, match=r"threadgroup \(1025, 1\) is 1025 threads"):
+        program.count1(grid=8, threadgroup=map(int, (1025, 1)))
+
+
+def test_a_refusal_of_groups_is_about_groups() -> None:
+    kernel = mnb.compile(SOURCE).count1
+    with pytest.raises(mnb.LaunchError, match=r"groups is 1 to 3 whole numbers of threadgroups, .*; got 1\.5"):
+        kernel(groups=1.5)
+    words = r"groups=1073741824 of threadgroup \(64,\) is a grid of \(68719476736,\)"
+    with pytest.raises(mnb.LaunchError, match=words):
+        kernel(groups=2**30, threadgroup=64)
+
+
 @pytest.mark.parametrize(("width", "shape"), [(1, (2**16, 2**16)), (1, (2**32,)), (2, (2**33, 2)), (2, (2, 2**32))])
 def test_a_grid_of_an_array_that_is_too_long_is_refused(width: int, shape: tuple[int, ...]) -> None:
     signature = mnb.compile(SOURCE)[f"count{width}"].signature

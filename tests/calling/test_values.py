@@ -61,6 +61,8 @@ def test_the_array_of_one_element_may_live_on_the_engine() -> None:
     kernel = mnb.compile(_HEAD + cell, engine="cpu").k
     three, four = (mnb.asarray(np.array([n], np.float32), device="cpu") for n in (3, 4))
     assert kernel(three, four, grid=1) == 7
+    fields = "kernel void f(constant Pair& p, constant float2& v, device float& y) { y = p.a + v.x; }"
+    assert mnb.compile(f"{_HEAD}{_PAIR}{fields}", engine="cpu").f({"a": three[0], "b": 1}, [four[0], 0], grid=1) == 7
 
 
 @pytest.mark.parametrize("space", _SPACES)
@@ -306,3 +308,29 @@ def test_a_struct_with_a_base_is_passed_as_a_dict() -> None:
     o = np.zeros(1, np.float32)
     k(o, {"a": 1.5, "b": 2})
     assert o[0] == 3.5
+
+
+def test_of_members_that_share_memory_one_is_passed() -> None:
+    structs = """union U { float f; uint u; };
+struct S { int n; union { float f; struct { ushort low, high; }; }; U us[2]; };
+"""
+    body = "y[0] = s.n; y[1] = s.f; y[2] = s.us[0].f; y[3] = s.us[1].f;"
+    k = mnb.compile(f"{_HEAD}{structs}kernel void k(constant S& s, device float* y) {{ {body} }}", engine="cpu").k
+
+    def call(value: Any) -> list[float]:
+        y = np.zeros(4, np.float32)
+        k(value, y, grid=1)
+        return list(map(float, y))
+
+    us = [{"f": 2.5}, {"u": 0x3FC00000}]
+    assert call({"n": 1, "f": 0.5, "us": us}) == [1, 0.5, 2.5, 1.5]
+    assert call({"n": 1, "low": 0, "high": 0x3F00, "us": us}) == [1, 0.5, 2.5, 1.5]
+    record = np.zeros(1, k.program.dtype("S"))
+    record["n"], record["f"], record["us"]["f"] = 1, 0.5, [2.5, 1.5]
+    assert call(record) == [1, 0.5, 2.5, 1.5]
+    with pytest.raises(mnb.ArgumentError, match=r"; fields 'f' and 'high' share memory\. Pass one"):
+        call({"n": 1, "f": 0.5, "high": 1, "us": us})
+    with pytest.raises(mnb.ArgumentError, match=r"element \[1\] is U; fields 'f', 'u' are missing"):
+        call({"n": 1, "f": 0.5, "us": [{"f": 1}, {}]})
+    with pytest.raises(mnb.ArgumentError, match="; field 'high' is missing; its fields are n, f, low, high, us"):
+        call({"n": 1, "low": 0, "us": us})

@@ -191,6 +191,22 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
         assert seen[before:] == [(memory.handle.address, 0, blocks, group, dynamic, *grid)]
 
 
+@pytest.mark.parametrize(("kind", "multiple"), [("float4", 16), ("packed_float4", 4), ("half2", 4), ("uchar", 1)])
+def test_array_that_starts_between_elements_is_refused(kind: str, multiple: int, driver: Any, monkeypatch: Any) -> None:
+    """On the GPU such an access is an error after which the process cannot use it any more."""
+    monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
+    engine = cuda_engine.CudaEngine(driver)
+    program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device {kind}* x) {{ x[0] = x[1]; }}").k.unit)
+    memory = np.frombuffer(engine.alloc(256), np.uint8)
+    for start in (0, 1, 2, 4, 8, 16, 20):
+        if start % multiple == 0:
+            engine.launch(program, (memory[start : start + 64],), (1, 1, 1), (1, 1, 1))
+            continue
+        words = rf"k: argument 'x' \[\[buffer\(0\)\]\] is device {kind}\*; it must start at a multiple of {multiple} "
+        with pytest.raises(mnb.LaunchError, match=words):
+            engine.launch(program, (memory[start : start + 64],), (1, 1, 1), (1, 1, 1))
+
+
 @pytest.mark.parametrize("where", ["launch", "cuEventSynchronize"])
 def test_driver_error_names_the_kernel(
     driver: Any, monkeypatch: Any, where: str
@@ -214,7 +230,8 @@ def test_driver_error_names_the_kernel(
             engine.launch(program, (memory,), (2, 1, 1), (1, 1, 1))
         return
     tickets = [engine.launch(program, (memory,), (1, 1, 1), (1, 1, 1)) for _ in range(40)]
-    for ticket in (tickets[20], tickets[39], tickets[0]):  # a fault is final: for each not known to be done
+    tickets.append(engine.launch(program, (np.zeros(4, np.float32),), (1, 1, 1), (1, 1, 1)))
+    for ticket in (tickets[20], tickets[39], tickets[0], *2 * tickets[-1:]):  # a fault is final: for each not done
         with pytest.raises(mnb.KernelFault, match="k: 719"):
             ticket.wait()
         assert np.isnan(ticket.elapsed())

@@ -536,11 +536,16 @@ def test_overloads_on_the_address_space_stay_apart(what: str) -> None:
     ((100, 1, 1), (32, 1, 1), True, [(4, 1, 1, 32, 1, 1)]),
     ((1, 1, 128), (1, 1, 128), False, [(1, 1, 1, 128, 1, 1)]),
     ((1, 70_000, 1), (1, 1, 1), False, [(1, 65535, 1, 1, 1, 1), (1, 4465, 1, 1, 1, 1)]),
+    ((2**32 - 1, 1, 1), (2, 1, 1), False, [(2**31 - 1, 1, 1, 2, 1, 1), (1, 1, 1, 1, 1, 1)]),
+    ((2**31, 1, 1), (1, 1, 1), False, [(2**31 - 1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1)]),
 ])  # fmt: skip
 def test_a_dispatch_is_launches_within_the_drivers_limits(
     grid: Any, threadgroup: Any, cut: bool, wanted: list[Any]
 ) -> None:
-    assert [one.shape for one in split_launches(grid, threadgroup, full_size=cut)] == wanted
+    launches = split_launches(grid, threadgroup, full_size=cut)
+    assert [one.shape for one in launches] == wanted
+    starts = [np.frombuffer(one.grid_position, np.uint32)[:3] for one in launches]
+    assert len({tuple(start) for start in starts}) == len(launches)
 
 
 def test_a_launchs_record_is_what_the_entry_point_takes() -> None:

@@ -12,8 +12,9 @@ from typing import Any
 import metal_double
 import numpy as np
 import pytest
-from metal.doubled_engines import ADD, doubled, metal
+from metal.doubled_engines import ADD, Calls, doubled, metal
 from metal_double import CONSTANTS, MetalAbortError
+from metal_double.commands import MTLCommandBuffer
 from metal_double.pipelines import MTLComputePipelineState
 from opened_engines import open_as, open_only
 
@@ -80,11 +81,13 @@ def test_unknown_error_is_reported_by_number(engine: MetalEngine) -> None:
         metal(ADD).add(x, x, 1)
 
 
-def test_fault_in_a_timed_run_is_raised(engine: MetalEngine) -> None:
+def test_fault_in_a_timed_run_is_raised_when_all_have_ended(engine: MetalEngine, calls: Calls) -> None:
+    waits = calls.of(MTLCommandBuffer, "waitUntilCompleted")
     bound = metal(ADD).add.prepare(np.zeros(5, np.float32), np.zeros(5, np.float32), 1)
     engine._commands._queue.fails.append(3)
     with pytest.raises(mnb.KernelFault, match="PageFault"):
         engine.timed(bound.binary, bound.arguments, bound.grid, bound.threadgroup, 3)
+    assert len(waits) == 3
 
 
 def test_a_recording_has_the_dispatches_of_its_block(tmp_path: Path) -> None:

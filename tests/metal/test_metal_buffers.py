@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+from pathlib import Path
 
 import metal_double
 import numpy as np
@@ -149,6 +150,7 @@ def test_a_kernel_of_many_registers_has_smaller_threadgroups(monkeypatch: pytest
     assert ready.threadgroup == (96, 1, 1)
     ready.run()
     assert (y == 2).all()
+    assert add.prepare(x, y, 1, groups=2).grid == (192, 1, 1)
     with pytest.raises(mnb.LaunchError, match=r"\(128,\) is 128 threads; this kernel allows 96 \(this device"):
         add(x, y, 1, threadgroup=128)
     with pytest.raises(mnb.LaunchError, match="a threadgroup of 256 threads; this kernel allows 96 on this device"):
@@ -236,6 +238,16 @@ def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
     add(small, out, 1)  # goes with the command
     assert np.asarray(out).tolist() == [2] * 8
     first.wait()
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, np.memmap, np.recarray])
+def test_every_kind_of_numpy_array_is_filled_when_the_call_returns(kind: type[np.ndarray], tmp_path: Path) -> None:
+    """An engine's array beside it does not make the call return early."""
+    x = mnb.ones(1 << 16, dtype="float32", device="metal")
+    made = np.memmap(tmp_path / "y", np.float32, "w+", shape=x.shape)[1:]  # not complete pages: it is copied back
+    y = made if kind is np.memmap else np.zeros(x.size - 1, np.float32).view(kind)
+    metal(ADD).add(x, y, 1)
+    assert (np.asarray(y) == 2).all()
 
 
 def test_copies_of_a_call_are_reported() -> None:

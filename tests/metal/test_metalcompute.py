@@ -1,12 +1,15 @@
 """metalcompute's API: on real Metal where metalcompute can be imported, otherwise on the double, with equal results."""
 
+import copy
 import gc
 import math
+import pickle
 import subprocess
 import sys
 from array import array
 from types import ModuleType
 
+import ml_dtypes
 import numpy as np
 import pytest
 from interrupts import run_together
@@ -117,13 +120,25 @@ def test_a_buffer_may_be_made_as_a_copy_of_another(dev: object, data: object) ->
     assert memoryview(data).tobytes() == expected
 
 
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, "M8[s]", [("a", "u1"), ("b", "f4")]])
+def test_a_buffer_copies_arrays_without_a_format(dev: object, dtype: object) -> None:
+    data = np.frombuffer(bytes(range(40)), dtype)
+    assert bytes(dev.buffer(data)) == data.tobytes()
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_buffer_is_not_copied_by_python(dev: object, again: object) -> None:
+    with pytest.raises(TypeError, match=r"cannot pickle 'metalcompute\.Buffer' object"):
+        again(dev.buffer(8))
+
+
 @pytest.mark.parametrize(("data", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
 def test_buffer_sizes_are_accepted_as_int_accepts_them(dev: object, data: object, nbytes: int) -> None:
     """Anything that int() accepts, except NumPy's scalars: their buffer protocol takes precedence."""
     assert memoryview(dev.buffer(data)).nbytes == nbytes
 
 
-@pytest.mark.parametrize("data", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
+@pytest.mark.parametrize("data", [None, "z", [1, 2], math.inf, np.zeros((4, 4))[:, 1]])
 def test_non_buffers_are_refused(dev: object, data: object) -> None:
     with pytest.raises(mc.error, match=r"^Unsupported input format$"):
         dev.buffer(data)
@@ -346,6 +361,16 @@ def test_arguments_of_wrong_types_raise_type_error(dev: object) -> None:
 
 
 @only_double
+def test_a_count_beyond_the_positions_is_refused(dev: object) -> None:
+    sine, out = dev.kernel(SIN).function("test"), dev.buffer(4)
+    for wrong in (1j, math.nan, math.inf, 1 << 63):
+        with pytest.raises(SystemError, match="returned a result with an exception set"):
+            sine(wrong, out, out)
+    with pytest.raises(mc.error, match=r"^kernel 'test' got a count of 4,294,967,296: its threads' positions have 32"):
+        sine(1 << 32, out, out)
+
+
+@only_double
 def test_fewer_buffers_than_arguments_are_warned_of(dev: object) -> None:
     out = dev.buffer(4)
     sine = dev.kernel(SIN).function("test")
@@ -418,8 +443,15 @@ def test_calls_out_of_order_are_refused(simple: ModuleType) -> None:
     simple.run(floats, floats, 2)
     refused("Failed to find function", simple.compile, SIN, "unknown")
     simple.rerun(2)  # the previous function is still there
-    simple.release()
+    for wrong in (-(1 << 31) - 1, 1 << 31):
+        with pytest.raises(OverflowError, match="signed integer is "):
+            simple.rerun(wrong)
+    refused("Unsupported input format", simple.run, np.zeros(2, ml_dtypes.bfloat16), floats, 2)
+    simple.release(None)
     refused("Not ready to compile", simple.compile, SIN, "test")
+    for wrong in ((None, "test"), (SIN, 5)):
+        with pytest.raises(TypeError, match="must be str, not "):
+            simple.compile(*wrong)
 
 
 # ---- Pictures --------------------------------------------------------------------------------------------------------

@@ -213,5 +213,11 @@ def test_results_of_a_failing_gpu_are_not_trusted(
     broken = open_engine(module=_Broken(metalcompute, damage))
     open_as(monkeypatch, {"metal:metalcompute": broken})
     source = f"kernel void f(device float* x, uint i [[thread_position_in_grid]]) {{ x[i] = 1; }} // {message}"
+    kernel = compile_cell(source).f
     with pytest.raises(mnb.KernelFault, match=message):
-        compile_cell(source).f(np.zeros(100, np.float32), threadgroup=64)
+        kernel(np.zeros(100, np.float32), threadgroup=64)
+    x = mnb.zeros(100, dtype="float32", device="metal:metalcompute")
+    kernel(x, threadgroup=64)
+    for _ in range(2):  # not only the first time that it is read
+        with pytest.raises(mnb.KernelFault, match=message):
+            x.read()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+
+from metalnb.errors import LaunchError
+from metalnb.msl.signature import Param
 
 from ..base import Caps, Grid, Ticket
 from ..observation import Observable
@@ -257,6 +260,11 @@ class CudaEngine(GpuMemory, Observable):
         """Return each parameter's value, the bytes of threadgroup memory, and the results to copy back.
 
         Last come the objects that must live until the dispatch is in the stream, where their memory is freed in order.
+
+        Raises
+        ------
+        LaunchError
+            For a part of an array that starts where the GPU cannot read an element: reading it would end the context.
         """
         params = binary.unit.signature.params
         values: list[int] = []
@@ -267,6 +275,8 @@ class CudaEngine(GpuMemory, Observable):
             if kind is DeviceMemory:
                 values.append(argument.handle.address)
             elif kind is np.ndarray and (address := gpu_address(argument)) is not None:
+                if address % max(params[i].type.alignment, 1):
+                    _refuse_address(binary.unit.signature.name, params[i])
                 values.append(address)
             elif argument is None:
                 values.append(0)
@@ -292,6 +302,12 @@ class CudaEngine(GpuMemory, Observable):
         if address is not None:
             values[i] = address
         return address is not None
+
+
+def _refuse_address(kernel: str, param: Param) -> NoReturn:
+    label = f"{kernel}: argument '{param.name}' {param.attribute} is {param.spelling}"
+    rule = f"it must start at a multiple of {param.type.alignment} bytes on the GPU"
+    raise LaunchError(f"{label}; {rule}. Pass a copy of it.")
 
 
 _PLANS = 256  # cached per launch record, of which each thread that launches the kernel concurrently has one

@@ -20,7 +20,7 @@ PlannedLaunch = tuple[Callable[[], int], bytes]  # a complete driver call, and i
 
 _GRID_POSITION = struct.Struct("16I")  # struct $launch of grid_position.h
 _CHECKS = struct.Struct("3Q")  # limits, faults, flag
-_MAX_BLOCKS = 65535  # blocks along y and z
+_MAX_BLOCKS = (2**31 - 1, 65535, 65535)  # blocks along x, y and z
 _MAX_DEPTH = 64  # threads along z in a block
 
 
@@ -122,9 +122,9 @@ def split_launches(grid: Grid, threadgroup: Grid, *, full_size: bool) -> tuple[D
     for first, count, size in boxes if full_size else equal_boxes(grid, threadgroup):
         row = size[2] > _MAX_DEPTH
         threads = (size[0] * size[1] * size[2], 1, 1) if row else size
-        for y, z in itertools.product(range(0, count[1], _MAX_BLOCKS), range(0, count[2], _MAX_BLOCKS)):
-            blocks = (count[0], min(count[1] - y, _MAX_BLOCKS), min(count[2] - z, _MAX_BLOCKS))
-            start = (first[0], first[1] + y, first[2] + z)
+        for corner in itertools.product(*map(range, (0, 0, 0), count, _MAX_BLOCKS)):
+            blocks = tuple(min(n - at, most) for n, at, most in zip(count, corner, _MAX_BLOCKS, strict=True))
+            start = tuple(a + b for a, b in zip(first, corner, strict=True))
             grid_position = _GRID_POSITION.pack(*start, *threadgroup, *grid, *groups, *size, full_size + 2 * row)
             launches.append(DriverLaunch((*blocks, *threads), grid_position, row))
     return tuple(launches)

@@ -263,7 +263,6 @@ class StagedTicket:
         with self._lock:
             if self._done:
                 return
-            self._done = True
-            results, self.results = self.results, []
-            self.elapsed.wait(self._name)
-            self._staging.fetch(results)
+            self.elapsed.wait(self._name)  # if it raises, so does the next wait
+            self._staging.fetch(self.results)
+            self._done, self.results = True, []

@@ -165,9 +165,10 @@ class MetalEngine(Observable, SharedMemory):
                 batches = [self._commands.encode_separately(dispatch, self.clock, slot) for slot in slots]
                 for batch in batches:
                     batch.commit_command()
+                for batch in batches:  # all of them: after a fault, others may still use the caller's memory
+                    batch.command.waitUntilCompleted()
                 buffer_seconds = []
                 for batch in batches:
-                    batch.command.waitUntilCompleted()
                     fault = read_fault(self._bindings, dispatch.name, batch)
                     if fault is not None:
                         raise fault

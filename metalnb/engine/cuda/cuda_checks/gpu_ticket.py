@@ -61,9 +61,9 @@ class GpuTicket:
         with self._lock:
             if not self._ended:
                 self._settle()
+                self.elapsed.wait(self._dispatch.name)  # if it raises, so does the next wait
                 self._ended = True
                 results, self.results = self.results, []
-                self.elapsed.wait(self._dispatch.name)
                 self._fault = self._dispatch.fault()
                 self._staging.fetch(results)
         if self._fault is not None:

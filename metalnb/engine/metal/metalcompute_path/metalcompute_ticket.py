@@ -36,6 +36,7 @@ class MetalcomputeTicket:
         self._runs = runs  # (handle, launch record, threads in a threadgroup)
         self._staging = staging
         self._keep_alive = keep_alive
+        self._fault: KernelFault | None = None
         self._lock = threading.Lock()
 
     def wait(self) -> None:
@@ -47,28 +48,28 @@ class MetalcomputeTicket:
             If the dispatch did not run as requested.
         """
         with self._lock:
-            records = [(record, threads) for _, record, threads in self._runs]
-            self._runs.clear()  # deleting a handle waits
-            self._staging.fetch(self.results)
-            self.results, self._keep_alive = [], None
-        try:
-            for record, threads in records:
-                self._check(record, threads)
-        except KernelFault:
-            self.elapsed.stop(failed=True)
-            raise
-        self.elapsed.stop()
+            if self._runs:
+                records = [(record, threads) for _, record, threads in self._runs]
+                self._runs.clear()  # deleting a handle waits
+                self._staging.fetch(self.results)
+                self.results, self._keep_alive = [], None
+                faults = (self._fault_of(record, threads) for record, threads in records)
+                self._fault = next((fault for fault in faults if fault is not None), None)
+                self.elapsed.stop(failed=self._fault is not None)
+        if self._fault is not None:
+            raise self._fault
 
-    def _check(self, record: Any, threads: int) -> None:
-        """Check that the GPU ran threadgroups of the requested size, as metalcompute reports no command buffer errors.
+    def _fault_of(self, record: Any, threads: int) -> KernelFault | None:
+        """Return a fault unless the GPU ran threadgroups of the requested size: metalcompute reports no errors of it.
 
         The record is None for a kernel that was dispatched as written.
         """
         if record is None:
-            return
+            return None
         actual = int(np.frombuffer(record, np.uint32)[15])
         if actual == 0:
-            raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not say why.")
+            return KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not say why.")
         if actual != threads:
             message = f"{self._name}: the GPU ran threadgroups of {actual} threads where {threads} were requested."
-            raise KernelFault(f"{message} Choose a threadgroup of at most {actual}.")
+            return KernelFault(f"{message} Choose a threadgroup of at most {actual}.")
+        return None
