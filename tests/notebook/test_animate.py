@@ -192,7 +192,8 @@ def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mn
 def test_cell_run_again_stops_its_earlier_animation(
     program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metalnb.widgets.live_widget._cell_id", lambda: "the cell")
+    places = iter([("the cell", "a run"), ("the cell", "another")])
+    monkeypatch.setattr("metalnb.widgets.live_widget._place", lambda: next(places))
     first, second = (mnb.animate(program.heat, start, alpha=0.2) for _ in range(2))
     first._ipython_display_()
     first.play()

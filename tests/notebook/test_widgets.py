@@ -456,17 +456,22 @@ def test_ipywidgets_knows_every_control(board: Dashboard) -> None:
 def test_cell_run_again_closes_its_earlier_widget(
     program: mnb.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run = 0
+
     class Shell:
         def get_parent(self) -> dict[str, Any]:
-            return {"metadata": {"cellId": "c0"}}
+            return {"header": {"msg_id": f"run {run}"}, "metadata": {"cellId": "c0"}}
 
     monkeypatch.setattr("IPython.core.getipython.get_ipython", Shell)
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
-    monkeypatch.setattr("metalnb.widgets.live_widget._in_cell", {})
-    first, second = mnb.monitor(), mnb.monitor()
+    first, beside, second = mnb.monitor(), mnb.monitor(), mnb.monitor()
     first._ipython_display_()
+    beside._ipython_display_()
+    assert (first.on, beside.on) == (True, True), "one run of a cell may show several"
+    run = 1
     first._ipython_display_()
-    assert first.on
+    assert (first.on, beside.on) == (True, False)
+    run = 2
     second._ipython_display_()
     assert (first.on, second.on) == (False, True)
     second.stop()
@@ -483,7 +488,7 @@ def test_widget_of_a_cell_is_freed_when_nothing_else_uses_it(monkeypatch: pytest
         def _create_box(self) -> Any:
             return SimpleNamespace(_repr_mimebundle_=dict)
 
-    monkeypatch.setattr("metalnb.widgets.live_widget._cell_id", lambda: "c1")
+    monkeypatch.setattr("metalnb.widgets.live_widget._place", lambda: ("c1", "a run"))
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
     shown = Small()
     shown._ipython_display_()
