@@ -227,6 +227,28 @@ def test_a_setting_that_fails_is_shown_and_the_next_one_works(program: mnb.Progr
     assert board.timings[-1].threadgroup == (32,)
 
 
+def test_size_whose_arguments_cannot_be_made_is_shown_and_the_next_one_works(program: mnb.Program) -> None:
+    x, fails = np.ones(4096, np.float32), False
+
+    def sizes(factor: Fraction) -> dict[str, Any]:
+        if fails:
+            raise OSError("no data")
+        return {"x": x[: int(factor * x.size)], "a": 2.0}
+
+    board = mnb.dashboard(program.saxpy, x, a=2.0, sizes=sizes)
+    _ = board.widget
+    fails = True
+    board.controls["grid"].value = Fraction(1, 2)
+    assert board.wait(300)
+    assert board.error == "OSError: no data"
+    assert "no data" in board._view.value
+    fails = False
+    board.controls["grid"].value = Fraction(1, 4)
+    assert board.wait(300)
+    assert (board.error, board.timings[-1].grid) == ("", (1024,))
+    assert "grid=1024" in board._events.call
+
+
 def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
     x = np.ones(64, np.float32)
     board = mnb.dashboard(program.saxpy, x, a=2.0, ranges={"a": (-5, 1)})
