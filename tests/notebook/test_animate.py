@@ -352,6 +352,34 @@ def test_gif_holds_the_following_frames(program: mnb.Program, start: Any, tmp_pa
     assert len(frames) == 5
 
 
+def test_frames_to_save_follow_the_sliders_and_leave_the_colors(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2)
+    before = live.png
+    live._on_turn(live._knobs[0], 2.0)
+    with live._frames.upcoming(3) as pixels:
+        states = [live.array("a") for _ in pixels]
+    np.testing.assert_array_equal(states[1], program.heat(start, alpha=2.0))
+    assert states[1].max() > start.max()
+    live.draw((-9.0, -9.0))
+    assert live.wait(300)
+    assert live.png == before, "a later frame's greatest number is not seen yet"
+
+
+def test_a_reset_shows_although_a_pause_follows(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2, rate=0.01)
+    first = live.png
+    live.play()
+    try:
+        end = time.monotonic() + 300
+        while live.frames < 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        live.reset()
+    finally:
+        live.pause()
+    assert live.wait(300)
+    assert (live.steps, live.png == first) == (0, True)
+
+
 def test_colors_are_saved_too(program: mnb.Program, start: Any, tmp_path: Path) -> None:
     def picture(state: Any) -> Any:
         return np.stack([state.a, 1 - state.a, 0 * state.a], -1)

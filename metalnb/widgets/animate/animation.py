@@ -162,7 +162,7 @@ class Animation(Live):
             self.error = ""
         except Exception as error:  # noqa: BLE001  (shown in place of a result; the buttons stay alive)
             self.error = f"{type(error).__name__}: {error}"
-            self._clock.pause()
+            self._clock.stop()  # a redraw would remove the message
         self._show()
 
     def _show(self) -> None:
@@ -189,7 +189,8 @@ class Animation(Live):
             with self._frames.upcoming(count) as pixels:
                 data = gif(enlarge(pixels), self._frames.painter.palette, self._clock.rate)
         except Exception as error:  # noqa: BLE001  (likewise)
-            self.pause()  # another frame would remove the message
+            self._clock.stop()  # another frame would remove the message
+            self._clock.wait(_PATIENCE)
             self.error = f"{type(error).__name__}: {error}"
             self._show()
             self._events.send({"failed": name}, [])
@@ -197,7 +198,7 @@ class Animation(Live):
             self._events.send({"save": name}, [data])
 
     def _on_replaced(self) -> None:
-        self._clock.pause()
+        self._clock.stop()
 
     # --- showing -----------------------------------------------------------------------------------------------------
 

@@ -57,10 +57,16 @@ class FrameClock:
             self._start()
 
     def pause(self) -> None:
-        """Stop requesting frames; the current one is finished."""
+        """Stop requesting frames; the current one is finished, and redrawn if that was requested."""
         with self._changed:
-            self.playing, self._single, self._redraw = False, 0, False
+            self.playing, self._single = False, 0
             self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Pause, and request no redraw either."""
+        with self._changed:
+            self._redraw = False
+            self.pause()
 
     def step(self) -> None:
         """Request one frame."""
@@ -94,7 +100,7 @@ class FrameClock:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = spawn(self._run, self.pause)
+            self._thread = spawn(self._run, self.stop)
         self._changed.notify_all()
 
     def _run(self) -> None:
