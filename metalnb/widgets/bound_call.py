@@ -60,6 +60,10 @@ class BoundCall:
     ----------
     groups : int, tuple of int or None
         The number of threadgroups, for a call with ``groups=``: it is kept for other threadgroup sizes.
+    shapes : mapping of str to shape or None
+        As passed, for the arrays that the call leaves out.
+    timeout : float or None
+        The time limit of each run, in seconds.
     """
 
     kernel: Kernel
@@ -69,6 +73,8 @@ class BoundCall:
     memory: Mapping[str, int] | None
     left_out: tuple[str, ...]
     groups: Any = None
+    shapes: Mapping[str, Any] | None = None
+    timeout: float | None = None
 
     def dispatch(
         self, values: Sequence[Any] | None = None, *, grid: Grid | None = None, threadgroup: Any = None,
@@ -87,6 +93,7 @@ class BoundCall:
             groups=self.groups if by_groups else None,
             threadgroup=self.threadgroup if threadgroup is None else threadgroup,
             threadgroup_memory=self.memory,
+            timeout=self.timeout,
         )
 
 
@@ -125,6 +132,7 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
             is_fresh_output = id(value) in outputs and binding_of(value) is None
             array = value if is_fresh_output or not param.writable else copy_to_host(kernel.engine, value)
         parts.append(BoundArgument(param, array, inner))
-    memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
-    left_out = dispatch.output_names
-    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, left_out, groups)
+    return BoundCall(
+        kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), launch.get("threadgroup_memory"),
+        dispatch.output_names, launch.get("groups"), launch.get("shapes"), launch.get("timeout"),
+    )  # fmt: skip

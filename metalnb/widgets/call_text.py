@@ -9,7 +9,7 @@ import numpy as np
 
 from metalnb.timing.units import trim_grid
 
-from .bound_call import BoundCall
+from .bound_call import BoundArgument, BoundCall
 
 __all__ = ["call_text"]
 
@@ -28,7 +28,13 @@ def call_text(call: BoundCall, values: Sequence[Any], *, grid: Any = None, threa
     arguments.append(f"grid={_extents(grid or call.grid)}")
     group = threadgroup or call.threadgroup
     arguments += [f"threadgroup={_extents(group)}"] if group else []
+    shapes = {
+        part.param.name: BoundArgument(part.param, value, part.inner).shape
+        for part, value in zip(call.parts, values, strict=True) if part.param.name in (call.shapes or {})
+    }  # fmt: skip
+    arguments += [f"shapes={shapes!r}"] if shapes else []
     arguments += [f"threadgroup_memory={dict(call.memory)!r}"] if call.memory else []
+    arguments += [f"timeout={call.timeout!r}"] if call.timeout is not None else []
     results = ", ".join(call.left_out)
     return f"{f'{results} = ' if results else ''}{call.kernel.signature.name}({', '.join(arguments)})"
 
@@ -48,4 +54,6 @@ def _value_text(value: Any, width: int | None = None) -> str:
         parts = [_value_text(v, width) for v in (value[:width] if value.ndim == 1 else value)]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     number = value[()]
+    if value.dtype.kind == "f" and not np.isfinite(number):
+        return f"float('{number}')"
     return str(number) if value.dtype.kind == "f" else repr(number.item())  # 0.1, not 0.1000…1

@@ -641,6 +641,14 @@ def test_a_call_is_written_as_python(program: mnb.Program) -> None:
     assert "c=(0.1, -4.0), n=64, k=-3, grid=64)" in text
 
 
+def test_a_call_as_python_has_all_options_of_the_call(program: mnb.Program) -> None:
+    x = np.ones((8, 8), np.float32)
+    call = bound_call("test", program.plane, (x,), {"gain": -np.inf, "shapes": {"out": (4, 16)}, "timeout": 5})
+    text = call_text(call, [p.value for p in call.parts])
+    assert text == "out = plane(image=image, gain=float('-inf'), grid=(8, 8), shapes={'out': (4, 16)}, timeout=5)"
+    assert call.dispatch().timeout == 5
+
+
 def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: Dashboard) -> None:
     """A page that strips SVG also strips styles, and so shows what a style hides."""
     html = board._repr_mimebundle_()["text/html"]
