@@ -77,8 +77,9 @@ class Painter:
         """Map numbers to the 256 entries of the palette; NaN becomes the first."""
         values = array.astype(np.float32, copy=False)
         low, high = self._extent(values)
-        scale = 255.0 / (high - low) if high > low else 0.0
-        indices = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
+        scale = 255.0 / (high - low) if high > low else 1.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            indices = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
         return np.nan_to_num(indices + np.float32(0.5), copy=False).astype(np.uint8)
 
     def _extent(self, values: Any) -> tuple[float, float]:
@@ -126,7 +127,7 @@ def _check_limits(caller: str, limits: Any) -> tuple[float, float] | None:
         low, high = (float(n) for n in limits)
     except (TypeError, ValueError):
         low = high = 0.0
-    if not low < high:
+    if not -np.inf < low < high < np.inf:
         raise ArgumentError(f"{caller}: limits is (low, high), or None for each picture's own; got {limits!r}.")
     return low, high
 

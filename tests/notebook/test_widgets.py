@@ -46,6 +46,9 @@ struct Wide { float a[32]; };
 kernel void saxpy(device const float* x, device float* y, constant float& a,
                   uint i [[thread_position_in_grid]]) { y[i] = a * x[i] + y[i]; }
 
+kernel void halved(device const half* x, device half* y, constant half& a,
+                   uint i [[thread_position_in_grid]]) { y[i] = a * x[i]; }
+
 kernel void many(device float* out, constant Params& p, constant float2& c, constant uint& n, constant int& k,
                  uint i [[thread_position_in_grid]]) { out[i] = p.scale * c.x + p.tint.z + n + k + p.count + p.on; }
 
@@ -260,6 +263,16 @@ def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
     assert "a" not in bare.controls
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_sliders_end_at_the_largest_numbers(program: mnb.Program, dtype: Any, sign: int) -> None:
+    largest = float(np.finfo(dtype).max)
+    value = sign * float(str(dtype(0.75 * largest)))
+    kernel = program.halved if dtype == np.float16 else program.saxpy
+    (knob,) = free_knobs(bound_call("test", kernel, (np.ones(64, dtype),), {"a": value}))
+    assert (knob.low, knob.high) == ((0, largest) if sign > 0 else (-largest, 0))
+
+
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
@@ -297,6 +310,8 @@ def test_a_plane_is_colored_between_its_limits() -> None:
     assert shown(limits=(0, 2), origin="lower") == [[0, 255, 0], [0, 128, 255]]
     flat = read_png(Painter("t", (2, 2), "gray", None, "upper").paint(np.full((2, 2), 7, np.int32)))[1]
     assert (flat == 0).all()
+    nearly_flat = read_png(Painter("t", (1, 3), "gray", None, "upper").paint(np.array([[7, np.inf, -np.inf]])))[1]
+    assert nearly_flat[..., 0].tolist() == [[0, 255, 0]]
 
 
 def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
@@ -342,6 +357,12 @@ REFUSED = {
     "an unknown buffer": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, picture="image"), "it writes: out"),
     "unknown colors": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, colors="mgma"), "'mgma'"),
     "unknown origin": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, origin="left"), "'upper' or 'lower'"),
+    "a range without end": (
+        lambda p: mnb.dashboard(p.saxpy, X, a=1.0, ranges={"a": (0, np.inf)}), r"\(low, high\).*got \(0, inf\)"),
+    "a range beyond the type": (
+        lambda p: mnb.dashboard(p.halved, X.astype(np.float16), a=1.0, ranges={"a": (0, 1e6)}), r"\(low, high\)"),
+    "limits without end": (
+        lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, limits=(0, np.inf)), r"got \(0, inf\)"),
     "bad limits": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, limits=(1, 1)), r"got \(1, 1\)"),
 }  # fmt: skip
 
