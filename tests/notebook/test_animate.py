@@ -299,6 +299,20 @@ def test_strokes_are_separate_and_clipped_at_the_edge(program: mnb.Program) -> N
     assert set(array[rows, columns].tolist()) == {10}
 
 
+def test_brush_draws_finite_numbers_into_an_array_that_has_others(program: mnb.Program, start: Any) -> None:
+    for far in (np.inf, np.nan):
+        array = np.where(start == 0, np.float32(far), start)
+        array[0, 0] = -2
+        live = mnb.animate(program.heat, array, alpha=0.2)
+        _ = live.widget
+        brush = live._frames.brush
+        assert (brush.low, brush.high, brush.value, brush.erasing_value) == (-2, 1, 1, -2)
+    wall = mnb.animate(program.heat, start, alpha=0.2, brush=np.inf)
+    wall.draw((0.5, 0.5))
+    assert wall.wait(300)
+    assert (wall._frames.brush.high, wall.array("a").max()) == (1, np.inf)
+
+
 def test_of_a_very_long_stroke_the_latest_points_are_drawn(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start * 0, alpha=0.2, brush=3.0)
     live._frames.brush.radius = 0.5
@@ -505,6 +519,14 @@ REFUSED = {
         lambda p: mnb.animate(p.waves, X, X, swap=[("u", "u2"), ("u", "v2")]), "names an array twice"),
     "no steps": (lambda p: mnb.animate(p.heat, X, alpha=0, steps=0), "at least 1; got 0"),
     "no rate": (lambda p: mnb.animate(p.heat, X, alpha=0, rate=0), "at most 60; got 0"),
+    "steps in words": (lambda p: mnb.animate(p.heat, X, alpha=0, steps="two"), "at least 1; got 'two'"),
+    "half a step": (lambda p: mnb.animate(p.heat, X, alpha=0, steps=1.5), "at least 1; got 1.5"),
+    "endless steps": (lambda p: mnb.animate(p.heat, X, alpha=0, steps=np.inf), "at least 1; got inf"),
+    "a rate in words": (lambda p: mnb.animate(p.heat, X, alpha=0, rate="30"), "at most 60; got '30'"),
+    "a number to swap": (lambda p: mnb.animate(p.heat, X, alpha=0, swap=5), "of a, b; got 5"),
+    "numbers to swap": (lambda p: mnb.animate(p.heat, X, alpha=0, swap=(0, 1)), r"of a, b; got \(0, 1\)"),
+    "a brush in words": (lambda p: mnb.animate(p.heat, X, alpha=0, brush="red"), "brush is a number; got 'red'"),
+    "a brush of colors": (lambda p: mnb.animate(p.heat, X, alpha=0, brush=(1, 2)), r"brush is a number; got \(1, 2\)"),
     "no picture": (lambda p: mnb.animate(p.fall, XY, XY.copy(), grid=4, picture="q"), "the kernel has: p, v"),
     "no shape of a picture": (
         lambda p: mnb.animate(p.fall, XY.ravel(), XY.ravel() + 0, grid=4, draw=False), r"shape \(H, W\)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
@@ -97,9 +98,9 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     """
     call = bound_call("animate", kernel, args, launch)
     caller = f"animate: {call.kernel.signature.name}"
-    if steps != int(steps) or steps < 1:
+    if not _is_number(steps) or steps % 1 != 0 or steps < 1:
         raise ArgumentError(f"{caller}: steps is a whole number of at least 1; got {steps!r}.")
-    if not 0 < rate <= _MAX_RATE:
+    if not _is_number(rate) or not 0 < rate <= _MAX_RATE:
         raise ArgumentError(f"{caller}: rate is in frames per second, above 0 and at most {_MAX_RATE}; got {rate!r}.")
     pairs = swap_pairs(caller, call, swap)
     look = picture if callable(picture) else _picture_source(caller, call, pairs, picture)
@@ -108,13 +109,17 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     simulation = Simulation(call, pairs, None if target is None else _arrays(call)[target])
     first = _look(simulation, look)
     painter = Painter(caller, np.shape(first), colors, limits, origin, keep_limits=True)
-    brush_or_none = None if target is None else Brush(target, simulation.array(target), brush)
+    brush_or_none = None if target is None else Brush(caller, target, simulation.array(target), brush)
     frames_apart = max(1, round(rate))  # a second
     frames = Frames(simulation, lambda: _look(simulation, look), painter, brush_or_none, int(steps), frames_apart)
     animation = Animation(frames, knobs, rate)
     if play:
         animation.play()
     return animation
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 def _arrays(call: BoundCall) -> dict[str, int]:

@@ -145,9 +145,11 @@ def swap_pairs(caller: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]
     indices = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:
         return _find_pairs(caller, call, indices)
-    pairs = [swap] if len(swap) == 2 and all(isinstance(name, str) for name in swap) else list(swap)
+    pairs = list(swap) if isinstance(swap, Sequence) else [swap]
+    if len(pairs) == 2 and all(isinstance(name, str) for name in pairs):
+        pairs = [swap]
     names = [name for pair in pairs for name in (pair if isinstance(pair, (tuple, list)) else (pair,))]
-    if any(len(pair) != 2 or isinstance(pair, str) for pair in pairs) or not set(names) <= indices.keys():
+    if any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in pairs) or not set(names) <= indices.keys():
         rule = f'swap is ("read", "written"), or several such pairs, of {", ".join(indices)}'
         raise ArgumentError(f"{caller}: {rule}; got {swap!r}.")
     if len(set(names)) < len(names):
