@@ -125,6 +125,9 @@ def test_a_picture_is_transparent_so_that_it_suits_any_page() -> None:
         (lambda: drawing.reads([[0.5]]), "reads: elements must be whole numbers"),
         (lambda: drawing.ladder({}, 1e9), "ladder: needs rates above 0"),
         (lambda: drawing.ladder({"a": 0.0}, 1e9), "ladder: needs rates above 0"),
+        (lambda: drawing.ladder({"a": 1e9, "b": float("nan")}, 1e9), "ladder: needs rates above 0"),
+        (lambda: drawing.ladder({"a": 1e9}, float("inf")), "ladder: needs rates above 0"),
+        (lambda: drawing.tree(4, [[(0, 1)]], simd=0), "tree: a SIMD-group has at least 1 thread; got simd=0"),
     ],
 )
 def test_invalid_drawings_are_refused(draw: Callable[[], object], said: str) -> None:
