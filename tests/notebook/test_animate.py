@@ -217,6 +217,16 @@ def test_fault_is_shown_and_ends_the_animation(program: mnb.Program, start: Any)
     assert stepped(live).frames == 1
 
 
+def test_fault_before_the_animation_is_shown_is_on_its_page(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.beyond, start, far=0, swap=("a", "b"), ranges={"far": (0, 1 << 30)})
+    live._on_turn(live._knobs[0], 1 << 30)
+    live.step()
+    assert live.wait(300)
+    assert "KernelFault" in live.error
+    _ = live.widget
+    assert "KernelFault" in live._player._note.value
+
+
 def test_the_colors_of_one_frame_are_those_of_the_next(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.25, steps=500, colors="gray")
 

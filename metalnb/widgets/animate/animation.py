@@ -236,4 +236,5 @@ class Animation(Live):
         )  # fmt: skip
         self._events = self._player.events
         self._events.alt, self._events.call = self._alt(), self._python()
+        self._player.show(self.error)
         return self._player.box

@@ -81,7 +81,6 @@ class Player:
             self.events,
         ]  # fmt: skip
         self.box: Any = controls.side_by_side(parts, self._view())
-        self.show("")
 
     def show(self, error: str) -> None:
         """Show the latest picture, and from time to time the figures below it."""
