@@ -16,7 +16,7 @@ from metalnb.engine.staging import binding_of, copy_to_host
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
 
-__all__ = ["BoundArgument", "BoundCall", "bound_call"]
+__all__ = ["BoundArgument", "BoundCall", "bound_call", "check_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,17 @@ class BoundCall:
         )
 
 
+def check_kernel(caller: str, kernel: Any) -> None:
+    """Reject anything but a kernel.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if not isinstance(kernel, Kernel):
+        raise ArgumentError(f"{caller}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
+
+
 def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
     """Bind a call, and take it apart.
 
@@ -112,8 +123,7 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
     ArgumentError, LaunchError
         As for the call; for anything but a kernel; for an empty grid.
     """
-    if not isinstance(kernel, Kernel):
-        raise ArgumentError(f"{caller}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
+    check_kernel(caller, kernel)
     dispatch = kernel.prepare(*args, **launch)
     if dispatch.residents:
         synchronize(kernel.engine.name)  # their memory is read here

@@ -11,7 +11,7 @@ from metalnb import engine as engine_package
 from metalnb.call.engine_arrays import residents
 from metalnb.errors import ArgumentError, EngineUnavailable, LaunchError
 
-from ..bound_call import BoundCall, bound_call
+from ..bound_call import BoundCall, bound_call, check_kernel
 from ..live_widget import Live
 from .sweep import Sweep
 from .sweep_view import sweep_html, sweep_text
@@ -85,6 +85,7 @@ def tune(
     >>> mnb.tune(product, a, b, n, constants={"ROWS": [1, 2, 4]}, threadgroup=[(32, 8)],
     ...          grid=lambda ROWS: (n, n // ROWS), reference=a @ b)              # doctest: +SKIP
     """
+    check_kernel("tune", kernel)
     changing = {name: value for name, value in launch.items() if callable(value)}
     fixed = {name: resolve(kernel, {}, value) for name, value in launch.items()}
     if callable(threadgroup):
