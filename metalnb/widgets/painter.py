@@ -9,7 +9,7 @@ import numpy as np
 
 from metalnb.errors import ArgumentError
 
-__all__ = ["Painter", "palette", "png"]
+__all__ = ["Painter", "check_numbers", "palette", "png"]
 
 _FASTEST = 1  # zlib's level: a frame is shown only once
 
@@ -90,6 +90,17 @@ class Painter:
             previous = self.limits or (low, high)
             low, high = self.limits = min(low, previous[0]), max(high, previous[1])
         return low, high
+
+
+def check_numbers(caller: str, dtype: np.dtype[Any]) -> None:
+    """Reject an array of anything but real numbers.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if dtype.names or dtype.kind not in "biufV":  # V: bfloat16
+        raise ArgumentError(f"{caller}: a picture is an array of real numbers; got {dtype}.")
 
 
 def png(pixels: Any, colors: Any = None) -> bytes:

@@ -404,6 +404,18 @@ def test_a_reset_shows_although_a_pause_follows(program: mnb.Program, start: Any
     assert (live.steps, live.png == first) == (0, True)
 
 
+def test_function_of_the_picture_cannot_change_the_callers_arrays(program: mnb.Program, start: Any) -> None:
+    before = start.copy()
+
+    def picture(state: Any) -> Any:
+        state.u += 1
+        return state.u
+
+    with pytest.raises(ValueError, match="read-only"):
+        mnb.animate(program.waves, start, start, swap=("v", "v2"), picture=picture)
+    np.testing.assert_array_equal(start, before)
+
+
 def test_colors_are_saved_too(program: mnb.Program, start: Any, tmp_path: Path) -> None:
     def picture(state: Any) -> Any:
         return np.stack([state.a, 1 - state.a, 0 * state.a], -1)
@@ -544,6 +556,9 @@ REFUSED = {
         lambda p: mnb.animate(p.fall, XY.ravel(), XY.ravel() + 0, grid=4, picture=lambda s: X, draw="p"), "draw=False"),
     "nothing that goes on": (lambda p: mnb.animate(p.waves, X, X), r"same step\..*swap=\(\"read\", \"written\"\)"),
     "unknown colors": (lambda p: mnb.animate(p.heat, X, alpha=0, colors="mgma"), "'mgma'"),
+    "no numbers": (lambda p: mnb.animate(p.heat, X, alpha=0, picture=lambda s: s.a * 1j), "real numbers; got complex"),
+    "half a frame": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.gif", 1.5), "at least one frame.*got 1.5"),
+    "a film that stands": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.gif", rate=-1), "above 0; got -1"),
     "another file": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.avi"), r"as \.gif or \.mp4; got 90 as 'x.avi'"),
 }  # fmt: skip
 

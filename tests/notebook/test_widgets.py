@@ -60,6 +60,9 @@ kernel void plane(device const float* image, device float* out, constant float& 
 kernel void hungry(device const float* x, device float* y, threadgroup Wide* s, uint i [[thread_position_in_grid]],
                    uint l [[thread_position_in_threadgroup]]) { s[l].a[0] = x[i]; y[i] = s[l].a[0]; }
 
+kernel void records(device Params* image, constant float& t, uint2 p [[thread_position_in_grid]],
+                    uint2 n [[threads_per_grid]]) { image[p.y * n.x + p.x].scale = t; }
+
 kernel void colors(device float4* image, constant float& t, uint2 p [[thread_position_in_grid]],
                     uint2 n [[threads_per_grid]]) { image[p.y * n.x + p.x] = float4(float2(p) / float2(n), t, 1); }
 """
@@ -354,6 +357,7 @@ REFUSED = {
     "every slider taken": (
         lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, ranges={"gain": None}), "no scalar for a slider"),
     "no picture": (lambda p: mnb.explore(p.saxpy, X, a=1.0), r"shape \(H, W\).*got shape \(16,\)"),
+    "no numbers": (lambda p: mnb.explore(p.records, t=1.0, grid=(4, 4)), r"real numbers; got .*'tint'"),
     "an unknown buffer": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, picture="image"), "it writes: out"),
     "unknown colors": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, colors="mgma"), "'mgma'"),
     "unknown origin": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, origin="left"), "'upper' or 'lower'"),

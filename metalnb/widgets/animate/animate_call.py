@@ -13,7 +13,7 @@ from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundCall, bound_call
 from ..knobs import free_knobs, set_ranges
-from ..painter import Painter
+from ..painter import Painter, check_numbers
 from .animation import Animation
 from .brush import Brush
 from .frames import Frames
@@ -60,7 +60,8 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     picture : str or callable, optional
         The name of the array to show; by default the one that the swap reads, else the first that the kernel writes. As
         for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays, or
-        of particles: it takes an object with the arrays by name, and returns an array of such a shape.
+        of particles: it takes an object with the arrays by name, which it must not change, and returns an array of
+        such a shape.
     draw : str or False, optional
         The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the one that is
         shown. False for none.
@@ -108,7 +109,8 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     knobs = set_ranges("animate", free_knobs(call), ranges)
     simulation = Simulation(call, pairs, None if target is None else _arrays(call)[target])
     first = _look(simulation, look)
-    painter = Painter(caller, np.shape(first), colors, limits, origin, keep_limits=True)
+    check_numbers(caller, first.dtype)
+    painter = Painter(caller, first.shape, colors, limits, origin, keep_limits=True)
     brush_or_none = None if target is None else Brush(caller, target, simulation.array(target), brush)
     frames_apart = max(1, round(rate))  # a second
     frames = Frames(simulation, lambda: _look(simulation, look), painter, brush_or_none, int(steps), frames_apart)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -135,12 +136,15 @@ class Animation(Live):
         Raises
         ------
         ArgumentError
-            For another kind of file, or without ffmpeg.
+            For another kind of file, or without ffmpeg; for less than one frame, or a rate that is not above 0.
         """
         path, kind = Path(path), Path(path).suffix.lower()
         caller = f"animate: {self._name}"
-        if kind not in _KINDS or frames < 1:
+        if kind not in _KINDS or frames % 1 or frames < 1:
             raise ArgumentError(f"{caller}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
+        if rate is not None and not 0 < rate < math.inf:
+            raise ArgumentError(f"{caller}: rate is in frames per second, above 0; got {rate!r}.")
+        frames = int(frames)
         colors = self._frames.painter.palette
         with self._frames.upcoming(frames) as pixels:
             if kind == ".gif":

@@ -98,8 +98,11 @@ class Simulation:
         return value if binding_of(value) is None else copy_to_host(self._engine, value)
 
     def arrays(self) -> SimpleNamespace:
-        """Return all arrays, by the names of their parameters."""
-        return SimpleNamespace(**{name: self.array(name) for name in self._places})
+        """Return all arrays, by the names of their parameters; none can be written, since some are the caller's."""
+        views = {name: self.array(name).view() for name in self._places}
+        for view in views.values():
+            view.flags.writeable = False
+        return SimpleNamespace(**views)
 
     @contextmanager
     def open_array(self, name: str) -> Iterator[np.ndarray[Any, Any]]:
