@@ -175,6 +175,21 @@ def test_a_row_of_threads_on_an_image_and_a_length_follow_the_grid(program: mnb.
     assert (made.shape, int(p["count"]), int(n)) == ((250,), 250, 252)
 
 
+def test_scalar_that_follows_the_grid_is_shown_as_it_is(program: mnb.Program) -> None:
+    params = {"scale": 1.0, "tint": (1, 2, 3), "count": 0, "on": True}
+    board = mnb.dashboard(program.many, p=params, c=(0, 1), n=4097, k=0, grid=4096)
+    _ = board.widget
+    board.controls["grid"].value = Fraction(1, 2)
+    assert board.wait(300)
+    assert "n=2049, " in board._events.call
+    assert board.settings["n"] == 2049
+    assert "n = 2049, " in board.labels[-1]
+    board.controls["n"].value = 5
+    assert board.wait(300)
+    assert "n=5, " in board._events.call
+    assert "n = 5, " in board.labels[-1]
+
+
 def test_nothing_grows_when_an_array_would_stay(program: mnb.Program) -> None:
     x, y = np.zeros(1 << 12, np.float32), np.zeros(1 << 12, np.float32)
     assert Sizes(bound_call("t", program.saxpy, (x, y, 1.0), {})).factors[-1] == 8

@@ -118,8 +118,8 @@ class Dashboard(Live):
     def settings(self) -> dict[str, Any]:
         """The positions of the sliders: grid, threadgroup, and each scalar."""
         setting = self._setting
-        scalars = {k.label: setting.knobs.get(k, k.value) for k in self._knobs}
-        return {"grid": trim_grid(self._grid(setting)), "threadgroup": setting.threadgroup, **scalars}
+        sizes = {"grid": trim_grid(self._grid(setting)), "threadgroup": setting.threadgroup}
+        return {**sizes, **self._scalars(setting)}
 
     def run(self) -> Timing | None:
         """Measure the current setting again and wait for it; None if it failed (see `error`)."""
@@ -135,6 +135,11 @@ class Dashboard(Live):
 
     def _grid(self, setting: Setting) -> Grid:
         return self._sizes.grid(setting.factor)
+
+    def _scalars(self, setting: Setting) -> dict[str, Any]:
+        """Return the scalars of a setting, by their labels; some follow the grid until their sliders are moved."""
+        numbers = {k: self._sizes.number(k, setting.factor) for k in self._knobs}
+        return {k.label: setting.knobs.get(k, number) for k, number in numbers.items()}
 
     def _turn(self, **change: Any) -> None:
         """Change the setting, and measure it soon."""
@@ -165,7 +170,7 @@ class Dashboard(Live):
         self.timings.append(timing)
 
     def _label(self, setting: Setting) -> str:
-        scalars = [f"{k.label} = {_number_text(setting.knobs.get(k, k.value))}" for k in self._knobs]
+        scalars = [f"{label} = {_number_text(value)}" for label, value in self._scalars(setting).items()]
         size = f"grid {threads(trim_grid(self._grid(setting)))}"
         return ", ".join([size, f"threadgroup {threads(setting.threadgroup)}", *scalars])
 

@@ -61,6 +61,10 @@ class Sizes:
         """Return the grid of a size."""
         return self._grids[factor]
 
+    def number(self, knob: Knob, factor: Fraction) -> Any:
+        """Return a scalar's value at a size, unless a slider sets it."""
+        return _scale_length(knob.value, _ties(self.call.grid, factor)) if knob in self.tied else knob.value
+
     def values(self, factor: Fraction) -> list[Any]:
         """Return the arguments of a size, in buffer order; those of the latest size are kept.
 
