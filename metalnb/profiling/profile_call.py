@@ -156,7 +156,7 @@ def _access(unit: Unit, counts: Counts, count: AccessCount, scale: Fraction) -> 
     )  # fmt: skip
     sample = tuple(None if at is None else at - start for at in count.sample)
     return AccessCost(
-        line=count.line, column=unit.cell.edited.original_column(count.line, count.column), name=name, space=space,
+        line=count.line, column=unit.cell.original_column(count.line, count.column), name=name, space=space,
         kind=kind, size=count.size, runs=runs, lanes=lanes, sectors=sectors, lines=lines, used=used, passes=passes,
         least=least, contended=contended, repeated=count.repeated, sample=sample, group=count.group,
     )  # fmt: skip
