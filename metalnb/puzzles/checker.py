@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.engine.time_limits import call_limit, current_limit
 from metalnb.errors import CompileError, EngineUnavailable, MetalnbError
 from metalnb.plurals import quantity
 from metalnb.profiling.profile_call import profile
@@ -23,6 +24,7 @@ __all__ = ["Verdict", "check_kernel"]
 
 _GUARD = 64  # elements before and after each array, so that a wrong index is harmless
 _UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
+_PATIENCE = 10.0  # seconds after which a kernel is stopped, since its loop may be endless
 _SHOWN = 6
 _WRAPPED = 1 << 31  # a uint from here on has wrapped
 
@@ -201,7 +203,8 @@ def _run_guarded(
     memory, out = _between_guards(shape, puzzle)
     count = out.size
     copies = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in inputs.items()}
-    kernel(**_arguments(kernel, {**copies, puzzle.out: out}), **launch)
+    with call_limit(min(_PATIENCE, current_limit() or _PATIENCE)):
+        kernel(**_arguments(kernel, {**copies, puzzle.out: out}), **launch)
     bits = memory.view(np.uint32)
     written_positions = np.flatnonzero(bits != _fill(puzzle))
     stray = written_positions[(written_positions < _GUARD) | (written_positions >= _GUARD + count)]

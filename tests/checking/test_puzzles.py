@@ -11,6 +11,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import puzzles
+from metalnb.puzzles import checker
 
 NAMES = list(puzzles.PUZZLES)
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -351,6 +352,14 @@ def test_threads_past_the_end_are_reported_and_drawn() -> None:
     assert drawn.svg.count('stroke="#ef4444" stroke-opacity') == 2 * (threads - n)
     for array in ("a", "out"):
         assert f"<title>{array}[{threads - 1}]</title>" in drawn.svg
+
+
+def test_endless_loop_is_stopped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checker, "_PATIENCE", 0.2)
+    monkeypatch.setattr(checker, "_watch", lambda _: None)  # it has its own limit, of some seconds
+    with pytest.warns(mnb.MetalnbWarning, match="this loop cannot end"):
+        kernel = solved("add_ten", "out[i] = ", "for (uint k = 3; k >= 0; --k) out[i] = k + ")
+    assert "stopped after 0.2 s in the loop" in puzzles.check(kernel).message
 
 
 @pytest.mark.parametrize(
