@@ -135,6 +135,15 @@ def test_invalid_drawings_are_refused(draw: Callable[[], object], said: str) -> 
         draw()
 
 
+def test_long_names_of_rows_are_not_cut() -> None:
+    for draw in (
+        lambda name: drawing.reads([[0, 2]], loop=name), lambda name: drawing.timeline({name: ["a"], "b": ["c"]}),
+    ):  # fmt: skip
+        short, long = (pixels(draw(name)) for name in ("k", "the iteration of the outer loop"))
+        assert long.shape[1] > short.shape[1]
+        assert not long[:, :5, 3].any(), "a margin is left"
+
+
 def test_timeline_shows_steps_of_each_row() -> None:
     rows = {"SIMD-group 0": ["writes", "", "reads"], "SIMD-group 1": ["", "writes", "reads"]}
     free, held = drawing.timeline(rows), drawing.timeline(rows, barriers=[2])
