@@ -176,6 +176,35 @@ def test_animation_keeps_to_its_frame_rate_and_pauses(program: mnb.Program, star
     comes_to(live, live.frames)
 
 
+def test_new_rate_holds_for_the_next_frame(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2, rate=0.001)
+    _ = live.widget
+    live.play()
+    try:
+        end = time.monotonic() + 300
+        while live.frames < 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        before = live.frames
+        assert before <= 2, "the next is due in a thousand seconds"
+        (rates,) = (c for c in live._player.box.children[0].children if getattr(c, "description", "") == "frames/s")
+        rates.value = 60
+        while live.frames <= before and time.monotonic() < end:
+            time.sleep(0.01)
+        assert live.frames > before
+    finally:
+        live.pause()
+
+
+def test_call_to_copy_follows_the_sliders_between_frames(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2)
+    _ = live.widget
+    assert "alpha=0.2, " in live._events.call
+    live._player.controls["alpha"].value = 0.1
+    assert "alpha=0.1, " in live._events.call
+    assert "alpha = 0.1" in live._events.alt
+
+
 def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=60)
     _ = live.widget

@@ -182,6 +182,11 @@ class Animation(Live):
 
     def _on_turn(self, knob: Knob, value: Any) -> None:
         self._frames.settings = {**self._frames.settings, knob: value}
+        if self._player is not None:
+            self._events.call = self._python()
+            if not self.playing:
+                self._events.alt = self._alt()
+                self._schedule_pictures()
 
     def _on_recolor(self, name: str) -> None:
         self._frames.recolor(name)
