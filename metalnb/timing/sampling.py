@@ -13,7 +13,7 @@ import numpy as np
 
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
-from metalnb.engine.base import Clocked, Engine
+from metalnb.engine.base import Clocked, Engine, Pointed
 from metalnb.engine.staging import binding_of
 from metalnb.free_memory import free_memory
 from metalnb.program import compile
@@ -91,6 +91,9 @@ class DispatchJob:
         else:
             self.dispatch = _stage(dispatch)
             self._restorers = [_copier(self.dispatch.arguments[i], dispatch.arguments[i]) for i in positions]
+        if keep:
+            structs = (a for a in dispatch.arguments if isinstance(a, Pointed))
+            self._restorers += [_restorer(self.engine, memory) for struct in structs for memory in struct.memories]
 
     def run(self, count: int) -> float:
         """Run it ``count`` times back to back.

@@ -140,6 +140,19 @@ def test_each_batch_starts_from_the_same_values(program: mnb.Program, monkeypatc
     assert all((s == 1).all() for s in seen)
 
 
+def test_arrays_that_a_struct_points_to_are_left_as_they_were() -> None:
+    kernel = mnb.compile("""struct Counts { device float* y; uint n; };
+    kernel void count(constant Counts& c, uint i [[thread_position_in_grid]]) { if (i < c.n) c.y[i] += 1; }""",
+        engine="cpu").count  # fmt: skip
+    y = mnb.array(np.arange(64, dtype=np.float32), device="cpu")
+    call = kernel.prepare({"y": y, "n": 64}, grid=64)
+    mnb.measure(call, cold=True)
+    mnb.compare(call, call)
+    mnb.profile(call)
+    quick(call)
+    np.testing.assert_array_equal(np.asarray(y), np.arange(64))
+
+
 def test_arrays_are_restored_after_an_interrupt(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = arrays(64)
     run = sampling.DispatchJob.run
