@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from metalnb.dtypes import is_masked
+from metalnb.engine.base import Pointed
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
 from metalnb.plurals import quantity
@@ -120,6 +121,8 @@ class Slot:
                     return bytearray(packer.pack(*map(value.__getitem__, names)))
                 except (struct.error, OverflowError):
                     pass
+        if self.points and isinstance(value, Pointed):  # packed by an earlier call
+            return value
         if is_resident(value):
             value = value.read()
         if is_masked(value):

@@ -110,6 +110,47 @@ def test_only_written_arrays_are_copied(program: mnb.Program) -> None:
     assert not np.shares_memory(own_y, y)
 
 
+def test_arrays_that_only_the_widget_has_keep_their_memory(program: mnb.Program) -> None:
+    explorer = mnb.explore(program.plane, mnb.array(np.ones((64, 64), np.float32)), gain=1.0)
+    others = [mnb.array(np.full((64, 64), 7, np.float32)) for _ in range(4)]
+    explorer._frame({})
+    assert explorer._values[explorer._picture_index].max() == 1
+    del others
+
+
+def test_arrays_that_a_struct_points_to_are_copied() -> None:
+    program = mnb.compile("""struct Counts { device float* y; uint n; };
+    kernel void count(constant Counts& c, device float* out, constant float& by, uint2 i [[thread_position_in_grid]]) {
+        uint at = i.y * 8 + i.x;
+        c.y[at] += by;
+        out[at] = c.y[at];
+    }
+    kernel void grow(constant Counts& c, device float* out, uint2 i [[thread_position_in_grid]]) {
+        c.y[i.y * 8 + i.x] += 1;
+        out[i.y * 8 + i.x] += c.y[i.y * 8 + i.x];
+    }""", engine="cpu")  # fmt: skip
+    y = mnb.zeros(64, dtype="float32", device="cpu")
+    counts = {"y": y, "n": 64}
+    explorer = mnb.explore(program.count, counts, by=1.0, grid=(8, 8))
+    for _ in range(2):
+        explorer._frame({})
+        assert explorer._values[explorer._picture_index].max() == 1, "each picture starts from the same arrays"
+    board = mnb.dashboard(program.count, counts, by=1.0, grid=(8, 8))
+    assert board.run() is not None
+    tuner = mnb.tune(program.count, counts, by=1.0, grid=(8, 8), threadgroup=[(8, 4), (4, 4)], run=False).run()
+    assert tuner.failures == []
+    live = mnb.animate(program.grow, counts, np.zeros((8, 8), np.float32), swap=())
+    for expected in (1, 3, 6):
+        live.step()
+        assert live.wait(300)
+        assert live.array("out").max() == expected
+    live.reset()
+    live.step()
+    assert live.wait(300)
+    assert live.array("out").max() == 1
+    assert np.asarray(y).max() == 0
+
+
 def test_changed_parameter_affects_only_its_argument(program: mnb.Program) -> None:
     params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
     call = bound_call("test", program.many, (), {"p": params, "c": (2, -4), "n": 64, "k": -3, "grid": 64})

@@ -18,6 +18,9 @@ from ..knobs import Knob, apply_settings
 
 __all__ = ["Simulation", "swap_pairs"]
 
+# Steps since the start; the arrays by their positions; the contents of the arrays that structs point to.
+State = tuple[int, Mapping[int, Any], Sequence[Any]]
+
 _TAKES_ON = {"update", ""}  # with these uses of an array, a step may continue from its own results in place
 
 
@@ -80,15 +83,18 @@ class Simulation:
 
     def reset(self) -> None:
         """Go back to the start; the scalars keep their values."""
-        self.restore((0, self._start))
+        self.restore((0, self._start, [contents for _, contents in self.call.pointees]))
 
-    def take_state(self) -> tuple[int, Mapping[int, Any]]:
+    def take_state(self) -> State:
         """Return the state, for `restore`."""
-        return self.steps, {i: copy_to_host(self._engine, self._values[i]) for i in self._start}
+        copies = {i: copy_to_host(self._engine, self._values[i]) for i in self._start}
+        return self.steps, copies, [memory.copy() for memory, _ in self.call.pointees]
 
-    def restore(self, state: tuple[int, Mapping[int, Any]]) -> None:
+    def restore(self, state: State) -> None:
         """Go back to a state."""
-        self.steps, copies = state
+        self.steps, copies, pointees = state
+        for (memory, _), contents in zip(self.call.pointees, pointees, strict=True):
+            np.copyto(memory, contents)
         for i, array in copies.items():
             self._put(self._values[i], array)
 

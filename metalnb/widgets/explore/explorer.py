@@ -175,6 +175,7 @@ class Explorer(Live):
         try:
             for i in self._written:
                 self._values[i][...] = self._call.parts[i].value
+            self._call.restore_pointees()
             start = time.perf_counter()
             self._call.dispatch(apply_settings(self._call.parts, settings, self._values)).run()
             ran = time.perf_counter()
