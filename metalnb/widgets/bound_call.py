@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from metalnb.call.struct_pointers import arrays_of
 from metalnb.engine.base import Grid, Pointed
 from metalnb.engine.staging import binding_of, copy_to_host
 from metalnb.errors import ArgumentError, LaunchError
-from metalnb.msl.signature import Param
+from metalnb.msl.signature import Param, Reflection, Type
 
 __all__ = ["BoundArgument", "BoundCall", "bound_call", "check_kernel"]
 
@@ -35,12 +35,15 @@ class BoundArgument:
         The axes of one element: ``(4,)`` for ``float4``.
     pointees : tuple of (numpy.ndarray, numpy.ndarray)
         The arrays that a struct's pointers lead to, which are copies of the caller's, each with its first contents.
+    pointers : frozenset of int
+        The offsets of these pointers in the struct, in bytes.
     """
 
     param: Param
     value: np.ndarray[Any, Any]
     inner: tuple[int, ...]
     pointees: tuple[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]], ...] = ()
+    pointers: frozenset[int] = frozenset()
 
     @property
     def is_array(self) -> bool:
@@ -172,12 +175,22 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
         else:
             is_fresh_output = id(value) in outputs and binding_of(value) is None
             array = value if is_fresh_output or not param.writable else copy_to_host(kernel.engine, value)
-        parts.append(BoundArgument(param, array, inner, pointees))
+        pointers = frozenset(_pointer_offsets(param.type, kernel.reflection) if pointees else ())
+        parts.append(BoundArgument(param, array, inner, pointees, pointers))
     return BoundCall(
         kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), launch.get("threadgroup_memory"),
         dispatch.output_names, launch.get("groups"), launch.get("shapes"), launch.get("timeout"),
         dispatch.residents,
     )  # fmt: skip
+
+
+def _pointer_offsets(kind: Type, reflection: Reflection, start: int = 0) -> Iterator[int]:
+    record = reflection.struct(kind.name)
+    for member in record.fields if record is not None else ():
+        if member.type.name == "pointer":
+            yield start + member.offset
+        else:
+            yield from _pointer_offsets(member.type, reflection, start + member.offset)
 
 
 def _copy_pointees(value: Any, copies: dict[int, Any]) -> Any:

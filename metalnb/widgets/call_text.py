@@ -19,7 +19,7 @@ def call_text(call: BoundCall, values: Sequence[Any], *, grid: Any = None, threa
     arguments = []
     for part, value in zip(call.parts, values, strict=True):
         name = part.param.name
-        if part.param.writable or part.is_array:
+        if part.param.writable or part.is_array or part.pointees:
             arguments += [] if name in call.left_out else [f"{name}={name}"]
         else:
             layout = part.param.type.layout

@@ -141,7 +141,7 @@ def _leaves(part: BoundArgument) -> Iterator[tuple[str, np.dtype[Any], int, Any]
         places = list(_components(part.value.dtype, part.inner, name, 0, width))
     for label, dtype, offset in places[:_MAX_KNOBS]:
         number = np.frombuffer(memory, dtype, 1, offset)[0]
-        if dtype.kind in "fiub" and math.isfinite(number):
+        if dtype.kind in "fiub" and math.isfinite(number) and offset not in part.pointers:
             yield label, dtype, offset, float(str(number)) if dtype.kind == "f" else number.item()  # 0.1, not 0.1000…1
 
 

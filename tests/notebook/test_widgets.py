@@ -131,6 +131,9 @@ def test_arrays_that_a_struct_points_to_are_copied() -> None:
     }""", engine="cpu")  # fmt: skip
     y = mnb.zeros(64, dtype="float32", device="cpu")
     counts = {"y": y, "n": 64}
+    call = bound_call("test", program.count, (counts,), {"by": 1.0, "grid": (8, 8)})
+    assert [k.label for k in knobs(call)] == ["c.n", "by"], "an address has no slider"
+    assert call_text(call, [p.value for p in call.parts]) == "out = count(c=c, by=1.0, grid=(8, 8))"
     explorer = mnb.explore(program.count, counts, by=1.0, grid=(8, 8))
     for _ in range(2):
         explorer._frame({})
