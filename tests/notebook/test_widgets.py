@@ -32,6 +32,7 @@ from metalnb.widgets.dashboard.problem_sizes import Sizes
 from metalnb.widgets.knobs import apply_settings, free_knobs, knobs
 from metalnb.widgets.live_widget import Live
 from metalnb.widgets.painter import Painter, png
+from metalnb.widgets.png_plots import plots_png
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -731,6 +732,14 @@ def test_a_call_as_python_has_all_options_of_the_call(program: mnb.Program) -> N
     text = call_text(call, [p.value for p in call.parts])
     assert text == "out = plane(image=image, gain=float('-inf'), grid=(8, 8), shapes={'out': (4, 16)}, timeout=5)"
     assert call.dispatch().timeout == 5
+
+
+def test_plot_of_equal_times_is_at_these_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Any] = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: figures.append(figure))
+    plots_png([("equal", [3e-6] * 30, "bars"), ("others", [1e-6, 2e-6, 3e-6] * 10, "bars")])
+    low, high = figures[0].axes[0].get_xlim()
+    assert 2e-6 < low < 3e-6 < high < 4e-6
 
 
 def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: Dashboard) -> None:
