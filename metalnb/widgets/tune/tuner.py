@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from metalnb import engine as engine_package
-from metalnb.call.engine_arrays import residents
+from metalnb.call.struct_pointers import arrays_of
 from metalnb.errors import ArgumentError, EngineUnavailable, LaunchError
 
 from ..bound_call import BoundCall, bound_call, check_kernel
@@ -98,7 +98,7 @@ def tune(
         except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
             return replace(trial, error=trial.error or failure(error))
 
-    names = _engines(kernel, engines, has_residents=bool(residents((*args, *fixed.values()))))
+    names = _engines(kernel, engines, has_residents=any(True for _ in arrays_of([*args, *fixed.values()])))
     configurations = [launch_of(trial) for trial in trials(call, threadgroup, constants or {}, names)]
 
     def rebind(trial: Trial) -> BoundCall:
