@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.display.argument_names import named_argument, variable_of
 from metalnb.timing.units import trim_grid
 
 from .bound_call import BoundArgument, BoundCall
@@ -20,11 +21,11 @@ def call_text(call: BoundCall, values: Sequence[Any], *, grid: Any = None, threa
     for part, value in zip(call.parts, values, strict=True):
         name = part.param.name
         if part.param.writable or part.is_array or part.pointees:
-            arguments += [] if name in call.left_out else [f"{name}={name}"]
+            arguments += [] if name in call.left_out else [named_argument(name, variable_of(name))]
         else:
             layout = part.param.type.layout
             width = layout.shape[-1] if layout is not None and layout.shape and part.inner else None
-            arguments.append(f"{name}={_value_text(np.asarray(value), width)}")
+            arguments.append(named_argument(name, _value_text(np.asarray(value), width)))
     arguments.append(f"grid={_extents(grid or call.grid)}")
     group = threadgroup or call.threadgroup
     arguments += [f"threadgroup={_extents(group)}"] if group else []
@@ -35,7 +36,7 @@ def call_text(call: BoundCall, values: Sequence[Any], *, grid: Any = None, threa
     arguments += [f"shapes={shapes!r}"] if shapes else []
     arguments += [f"threadgroup_memory={dict(call.memory)!r}"] if call.memory else []
     arguments += [f"timeout={call.timeout!r}"] if call.timeout is not None else []
-    results = ", ".join(call.left_out)
+    results = ", ".join(map(variable_of, call.left_out))
     return f"{f'{results} = ' if results else ''}{call.kernel.signature.name}({', '.join(arguments)})"
 
 

@@ -734,6 +734,20 @@ def test_a_call_as_python_has_all_options_of_the_call(program: mnb.Program) -> N
     assert call.dispatch().timeout == 5
 
 
+def test_parameters_may_have_pythons_keywords_as_names() -> None:
+    kernel = mnb.compile("""kernel void shrink(device const float* in, device float* is, constant float& lambda,
+        uint i [[thread_position_in_grid]]) { is[i] += lambda * in[i]; }""").shrink
+    x, y = np.ones((2, 64), np.float32)
+    call = bound_call("test", kernel, (x, y, 2.0), {})
+    text = call_text(call, [p.value for p in call.parts])
+    assert text == "shrink(**{'in': in_}, **{'is': is_}, **{'lambda': 2.0}, grid=64)"
+    given = {"shrink": kernel, "in_": x, "is_": y, "np": np}
+    eval(text, given)  # noqa: S307  (the text is a call)
+    eval(kernel.card.call, given)  # noqa: S307
+    assert (y == 1 + 2 + 1).all()
+    assert kernel.card.call == "shrink(in_, is_, **{'lambda': 1.0})"
+
+
 def test_plot_of_equal_times_is_at_these_times(monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Any] = []
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: figures.append(figure))
