@@ -20,7 +20,7 @@ from .engine_arrays import Resident, is_resident
 from .packing import describe, pack, type_dtype
 from .struct_pointers import arrays_of, holds_pointers, with_pointers
 
-__all__ = ["Binder", "Memory", "Slot"]
+__all__ = ["OPTIONS", "Binder", "Memory", "Slot"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Memory = Array | bytearray
@@ -28,7 +28,7 @@ Memory = Array | bytearray
 # Scalars that only the standard library is needed to pack, on the hot path of small dispatches. The formats have fixed
 # sizes, since a native one turns 1e39 into an infinite float.
 _PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
-_OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
+OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 _SCALAR_TYPES = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
@@ -269,7 +269,7 @@ class Binder:
                 return f"{label} does not exist: {param.gate} is false. Set the constants with specialize(…)."
         import difflib
 
-        matches = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
+        matches = difflib.get_close_matches(name, [*self._places, *OPTIONS], n=1)
         hint = f"Did you mean {matches[0]!r}? " if matches else ""
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
 

@@ -748,6 +748,14 @@ def test_parameters_may_have_pythons_keywords_as_names() -> None:
     assert kernel.card.call == "shrink(in_, is_, **{'lambda': 1.0})"
 
 
+def test_parameters_may_be_named_like_the_options_of_a_call() -> None:
+    kernel = mnb.compile("""kernel void life(device const float* x, device float* grid, constant float& by,
+        uint i [[thread_position_in_grid]]) { grid[i] = by * x[i]; }""").life
+    x = np.ones(64, np.float32)
+    call = bound_call("test", kernel, (x, x.copy(), 2.0), {"grid": 32})
+    assert call_text(call, [p.value for p in call.parts]) == "life(x, grid, by=2.0, grid=32)"
+
+
 def test_plot_of_equal_times_is_at_these_times(monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Any] = []
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: figures.append(figure))
