@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from metalnb.dtypes import is_masked
+from metalnb.engine.base import Pointed
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
 from metalnb.plurals import quantity
@@ -19,7 +20,7 @@ from .engine_arrays import Resident, is_resident
 from .packing import describe, pack, type_dtype
 from .struct_pointers import arrays_of, holds_pointers, with_pointers
 
-__all__ = ["Binder", "Memory", "Slot"]
+__all__ = ["OPTIONS", "Binder", "Memory", "Slot"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Memory = Array | bytearray
@@ -27,7 +28,7 @@ Memory = Array | bytearray
 # Scalars that only the standard library is needed to pack, on the hot path of small dispatches. The formats have fixed
 # sizes, since a native one turns 1e39 into an infinite float.
 _PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
-_OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
+OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 _SCALAR_TYPES = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
@@ -122,6 +123,8 @@ class Slot:
                     return bytearray(packer.pack(*map(value.__getitem__, names)))
                 except (struct.error, OverflowError):
                     pass
+        if self.points and isinstance(value, Pointed):  # packed by an earlier call
+            return value
         if is_resident(value):
             value = value.read()
         if is_masked(value):
@@ -270,7 +273,7 @@ class Binder:
                 return f"{label} does not exist: {param.gate} is false. Set the constants with specialize(…)."
         import difflib
 
-        matches = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
+        matches = difflib.get_close_matches(name, [*self._places, *OPTIONS], n=1)
         hint = f"Did you mean {matches[0]!r}? " if matches else ""
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"
 

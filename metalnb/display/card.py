@@ -12,6 +12,7 @@ from metalnb.dtypes import SCALARS
 from metalnb.msl.signature import Param, Reflection, Signature
 from metalnb.plurals import quantity
 
+from .argument_names import named_argument, variable_of
 from .card_buttons import BUTTONS_CSS, buttons
 from .frame import framed, note
 from .highlight import highlight
@@ -91,7 +92,7 @@ class Card:
     @property
     def call(self) -> str:
         """A call to start from: arrays by their names, a value for each scalar, and without the returned arrays."""
-        results = ", ".join(p.name for p in self._present_params if _is_returned(p))
+        results = ", ".join(variable_of(p.name) for p in self._present_params if _is_returned(p))
         return f"{f'{results} = ' if results else ''}{self.bare_call}"
 
     @property
@@ -105,10 +106,12 @@ class Card:
         arrays = [p for p in params if not p.reference and not (p.writable and p.use == "write")]
         arguments: list[str] = []
         for i, p in enumerate(p for p in params if not _is_returned(p)):
-            value = p.name if p in arrays or p.writable else _example(p)
+            variable = variable_of(p.name)
+            value = variable if p in arrays or p.writable else _example(p)
             # By position while there is no name and no gap before it.
-            by_position = value == p.name and p is params[i] and not any("=" in argument for argument in arguments)
-            arguments.append(value if by_position else f"{p.name}={value}")
+            has_names = any("=" in argument or argument.startswith("**") for argument in arguments)
+            by_position = value == variable and p is params[i] and not has_names
+            arguments.append(value if by_position else named_argument(p.name, value))
         arguments += [f"grid={grid}" for grid in filter(None, [_grid(self.signature, arrays)])]
         memory = ", ".join(f'"{p.name}": 1024' for p in self.signature.threadgroup)
         arguments += [f"threadgroup_memory={{{memory}}}"] if memory else []
@@ -159,13 +162,13 @@ def _grid(signature: Signature, arrays: Sequence[Param]) -> str:
     if shaping is None:
         return "1024"
     indexed = next((p for p in arrays if p.every), shaping)
-    return "" if shaping.every or indexed is shaping else f"{indexed.name}.size"
+    return "" if shaping.every or indexed is shaping else f"{variable_of(indexed.name)}.size"
 
 
 def _example(param: Param) -> str:
     layout, extents = param.type.layout, param.type.extents
     if layout is None:
-        return param.name
+        return variable_of(param.name)
     number = "True" if layout.scalar == "bool" else "1" if layout.dtype.kind in "iu" else "1.0"
     shape = (*extents, *layout.shape)
     if len(shape) > 1:

@@ -92,5 +92,12 @@ def png(figure: Any) -> bytes:
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # a name may have a dollar sign
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=_DPI, transparent=True)
+    figure.savefig(file, format="png", dpi=_DPI, transparent=True, bbox_inches="tight" if _is_cut(figure) else None)
     return file.getvalue()
+
+
+def _is_cut(figure: Any) -> bool:
+    """Return whether a name is too long for the room beside a figure's rows."""
+    if figure.get_layout_engine() is not None:  # it makes room itself
+        return False
+    return any(text.get_window_extent().x0 < 0 for axes in figure.axes for text in axes.texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 
 from ..errors import ArgumentError
 from ..timing.units import percent, rate
@@ -33,7 +33,7 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     Raises
     ------
     ArgumentError
-        Without any rate; for a rate or a limit that is not above 0.
+        Without any rate; for a rate or a limit that is not above 0, or not finite.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     one thread   5.00 GB/s, 12 % of the limit
     all threads  30.0 GB/s, 75 % of the limit
     """
-    if not rates or min(limit, *rates.values()) <= 0:
+    if not rates or not all(0 < value < inf for value in (limit, *rates.values())):
         raise ArgumentError(f"ladder: needs rates above 0 and a limit above 0; got {dict(rates)}, {limit}.")
     from matplotlib.figure import Figure
 

@@ -53,7 +53,7 @@ def curves(
     Raises
     ------
     ArgumentError
-        Without any point; for a number that is not above 0.
+        For a line without points; for a number that is not above 0, or not finite.
 
     Examples
     --------
@@ -62,9 +62,7 @@ def curves(
     a launch: 2.00 µs
     """
     roofs, mark_positions = dict(limits or {}), dict(marks or {})
-    numbers = [v for line in lines.values() for v in chain.from_iterable(line.items())]
-    if not numbers or min(numbers) <= 0:
-        raise ArgumentError(f"curves: needs points, with numbers above 0; got {dict(lines)}.")
+    _check_numbers(lines, roofs, mark_positions)
     figure, axes = _sheet(across, unit, sizes=sizes)
     positions = sorted({x for line in lines.values() for x in line})
     for number, (name, line) in enumerate(lines.items()):
@@ -83,6 +81,14 @@ def curves(
     if len(lines) + len(roofs) > 1:
         figure.legend(loc="outside upper center", ncols=3, frameon=False, labelcolor=INK, fontsize=9)
     return Picture(png(figure), "\n".join(_describe_curves(lines, roofs, mark_positions, unit, sizes=sizes)))
+
+
+def _check_numbers(lines: Mapping[str, Any], roofs: Mapping[str, Any], marks: Mapping[str, float]) -> None:
+    """Reject a line without points, and a number that has no place on a logarithmic axis."""
+    series = [v.items() if isinstance(v, Mapping) else [(v, v)] for v in (*lines.values(), *roofs.values())]
+    numbers = chain(marks.values(), *(point for points in series for point in points))
+    if not lines or not all(series) or not all(0 < number < math.inf for number in numbers):
+        raise ArgumentError(f"curves: needs points, with numbers above 0; got { {**lines, **roofs, **marks} }.")
 
 
 _SHADES = (COLORS[4], COLORS[3], COLORS[0], COLORS[2], COLORS[1])
@@ -131,6 +137,6 @@ def _figure(value: float, unit: str) -> str:
 
 def _position_text(value: float, *, sizes: bool) -> str:
     if sizes:
-        power = min(int(math.log2(value)) // 10, len(_UNITS) - 1)
+        power = min(max(0, int(math.log2(value))) // 10, len(_UNITS) - 1)
         return f"{value / 1024**power:,.4g} {_UNITS[power]}"
     return f"{value:,.0f}" if value >= _NO_DECIMALS_FROM else f"{value:.3g}"

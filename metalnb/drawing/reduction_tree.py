@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..errors import ArgumentError
 from .canvas import INK, Picture, cells, check_positions, color, png, sheet
 
 __all__ = ["tree"]
@@ -30,7 +31,7 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     Raises
     ------
     ArgumentError
-        For an element outside the array, or too many to draw.
+        For an element outside the array, or too many to draw; for a SIMD-group without threads.
 
     Examples
     --------
@@ -40,6 +41,8 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     """
     round_pairs = [list(pairs) for pairs in rounds]
     check_positions("tree", size, [position for pairs in round_pairs for pair in pairs for position in pair])
+    if simd < 1:
+        raise ArgumentError(f"tree: a SIMD-group has at least 1 thread; got simd={simd}.")
     groups = -(-size // simd)
     text, colors = [], np.full((len(round_pairs) + 1, size), "", dtype=object)
     colors[0] = [color(t // simd) for t in range(size)]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.engine.base import Pointed
 from metalnb.engine.cpu.profiled.counted_run import run_counted
 from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, THREADGROUP, WRITE, AccessCount, Counts
 from metalnb.engine.unit import Unit, threadgroup_variables
@@ -101,7 +105,7 @@ def profile_dispatch(
     if 0 in dispatch.grid:
         raise LaunchError(f"profile: {name}: grid {dispatch.grid} is empty: nothing would run.")
     require_host_visible(dispatch, "profile")
-    with progress(f"{name}: counting") as report_progress:
+    with progress(f"{name}: counting") as report_progress, _restored_pointees(dispatch):
         counts = run_counted(
             unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, report_progress,
         )  # fmt: skip
@@ -145,6 +149,18 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
         )  # fmt: skip
 
 
+@contextlib.contextmanager
+def _restored_pointees(dispatch: Dispatch) -> Iterator[None]:
+    """Restore the arrays that structs point to at the end: the other arguments are copied."""
+    structs = [a for a in dispatch.arguments if isinstance(a, Pointed)]
+    saved = [(memory, memory.copy()) for struct in structs for memory in struct.memories]
+    try:
+        yield
+    finally:
+        for memory, contents in saved:
+            np.copyto(memory, contents)
+
+
 def _access(unit: Unit, counts: Counts, count: AccessCount, scale: Fraction) -> AccessCost:
     name, space, start = _memory(unit, counts, count)
     kind = "atomic" if count.kind == ATOMIC else "read" if count.kind == READ else "write"
@@ -156,7 +172,7 @@ def _access(unit: Unit, counts: Counts, count: AccessCount, scale: Fraction) -> 
     )  # fmt: skip
     sample = tuple(None if at is None else at - start for at in count.sample)
     return AccessCost(
-        line=count.line, column=unit.cell.edited.original_column(count.line, count.column), name=name, space=space,
+        line=count.line, column=unit.cell.original_column(count.line, count.column), name=name, space=space,
         kind=kind, size=count.size, runs=runs, lanes=lanes, sectors=sectors, lines=lines, used=used, passes=passes,
         least=least, contended=contended, repeated=count.repeated, sample=sample, group=count.group,
     )  # fmt: skip

@@ -48,10 +48,10 @@ def puzzle(name: str | int) -> Puzzle:
         For an unknown puzzle.
     """
     if not isinstance(name, str) and name in range(1, len(PUZZLES) + 1):
-        return list(PUZZLES.values())[name - 1]
-    if name not in PUZZLES:
+        return list(PUZZLES.values())[int(name) - 1]
+    if not isinstance(name, str) or name not in PUZZLES:
         raise ArgumentError(f"no puzzle {name!r}; there are: {', '.join(PUZZLES)}, or 1 to {len(PUZZLES)}.")
-    return PUZZLES[str(name)]
+    return PUZZLES[name]
 
 
 def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:

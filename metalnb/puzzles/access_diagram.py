@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.call.kernel import Kernel
+from metalnb.errors import ArgumentError
 from metalnb.plurals import quantity
 from metalnb.validation import Event, Validation, watch
 
@@ -48,13 +49,21 @@ def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
 
     Raises
     ------
+    ArgumentError
+        For a kernel whose parameters are not those of the puzzle.
     EngineUnavailable
         Where the validated build does not run: outside Linux.
     """
     inputs = puzzle.given(np.random.default_rng(0), puzzle.shown)
+    names = [p.name for p in kernel.signature.buffers]
+    problem = puzzle.unknown_parameter(names, inputs)
+    if puzzle.out not in names:
+        problem = problem or f"the kernel has no parameter {puzzle.out!r}. Keep the head of the starter cell."
+    if problem:
+        raise ArgumentError(f"show: {puzzle.name}: {problem}")
     out = np.zeros(np.asarray(puzzle.spec(**inputs)).shape, puzzle.dtype)
     arguments = {**inputs, puzzle.out: out}
-    named_inputs = {p.name: arguments[p.name] for p in kernel.signature.buffers if p.name in arguments}
+    named_inputs = {name: arguments[name] for name in names}
     launch = puzzle.launch(puzzle.shown)
     report = watch(kernel.rehearse(**named_inputs, **launch))
     arrays = {k: v for k, v in named_inputs.items() if isinstance(v, np.ndarray)}

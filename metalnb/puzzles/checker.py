@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.engine.time_limits import call_limit, current_limit
 from metalnb.errors import CompileError, EngineUnavailable, MetalnbError
 from metalnb.plurals import quantity
 from metalnb.profiling.profile_call import profile
@@ -22,6 +24,7 @@ __all__ = ["Verdict", "check_kernel"]
 
 _GUARD = 64  # elements before and after each array, so that a wrong index is harmless
 _UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
+_PATIENCE = 10.0  # seconds after which a kernel is stopped, since its loop may be endless
 _SHOWN = 6
 _WRAPPED = 1 << 31  # a uint from here on has wrapped
 
@@ -50,10 +53,17 @@ class Verdict:
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
         color = "#2da44e" if self.passed else "#cf222e"
-        lines = escape(self.message).replace("\n", "<br>")
+        parts = itertools.groupby(self.message.split("\n"), lambda line: line.startswith(" "))  # lines of the cell
+        body = "".join(_lines_html(list(lines), is_code=is_code) for is_code, lines in parts)
         style = f"border-left:4px solid {color};padding:.3em .8em;margin:.3em 0"
         title = f"<b>{'✓' if self.passed else '✗'} {escape(self.puzzle)}</b>"
-        return {"text/plain": repr(self), "text/html": f'<div style="{style}">{title} {lines}</div>'}
+        return {"text/plain": repr(self), "text/html": f'<div style="{style}">{title} {body}</div>'}
+
+
+def _lines_html(lines: list[str], *, is_code: bool) -> str:
+    if is_code:
+        return f'<pre style="margin:.3em 0;overflow-x:auto">{escape(chr(10).join(lines))}</pre>'
+    return "<br>".join(map(escape, lines))
 
 
 def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Verdict:
@@ -122,11 +132,9 @@ def _size(case: Case) -> str:
 def _check_size(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
     """Return the error at one size; empty if there is none."""
     expected = np.asarray(puzzle.spec(**inputs))
-    missing = [p.name for p in kernel.signature.buffers if p.name not in inputs and p.name != puzzle.out]
-    if missing:
-        names = ", ".join([*inputs, puzzle.out])
-        message = f"the kernel has a parameter {missing[0]!r}, but the puzzle gives {names}."
-        return f"{message} Keep the head of the starter cell."
+    unknown = puzzle.unknown_parameter([p.name for p in kernel.signature.buffers], inputs)
+    if unknown:
+        return unknown
     launch = puzzle.launch(n)
     out = _between_guards(expected.shape, puzzle)[1]
     report = _watch(kernel.rehearse(**_arguments(kernel, {**inputs, puzzle.out: out}), **launch))
@@ -195,7 +203,8 @@ def _run_guarded(
     memory, out = _between_guards(shape, puzzle)
     count = out.size
     copies = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in inputs.items()}
-    kernel(**_arguments(kernel, {**copies, puzzle.out: out}), **launch)
+    with call_limit(min(_PATIENCE, current_limit() or _PATIENCE)):
+        kernel(**_arguments(kernel, {**copies, puzzle.out: out}), **launch)
     bits = memory.view(np.uint32)
     written_positions = np.flatnonzero(bits != _fill(puzzle))
     stray = written_positions[(written_positions < _GUARD) | (written_positions >= _GUARD + count)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -101,6 +101,15 @@ class Puzzle:
     def cell(self) -> Source:
         """The cell to start from, to be copied below ``%%metal``."""
         return Source(_HEAD + self.starter)
+
+    def unknown_parameter(self, names: Iterable[str], inputs: Mapping[str, Any]) -> str:
+        """Return a message about a kernel's first parameter that the puzzle has no argument for; empty for none."""
+        unknown = [name for name in names if name not in inputs and name != self.out]
+        if not unknown:
+            return ""
+        given = ", ".join([*inputs, self.out])
+        message = f"the kernel has a parameter {unknown[0]!r}, but the puzzle gives {given}."
+        return f"{message} Keep the head of the starter cell."
 
     def __repr__(self) -> str:
         return f"{self.title}\n\n{self.task}\n\n%%metal\n{self.cell}"

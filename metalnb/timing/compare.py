@@ -194,7 +194,7 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
     if len(callables) < 2 or (names and len(names) != len(callables)):
         raise ArgumentError(f"compare: takes two or more kernels, with a name for each; got {len(callables)}.")
     jobs = [job_of("compare", kernel, args, launch) for kernel in callables]
-    labels = list(names or map(name_of, callables))
+    labels = [str(name) for name in names or map(name_of, callables)]
     device_jobs: dict[int, Job] = {}
     wall_only = ""
     if len({job.clock for job in jobs}) > 1:

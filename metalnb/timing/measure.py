@@ -203,7 +203,7 @@ def _describe(value: Any) -> str:
     """Describe any value in a few words."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} {tuple(value.shape)}"
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 

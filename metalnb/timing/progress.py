@@ -38,11 +38,12 @@ def progress(label: str, patience: float | None = None) -> Iterator[Callable[[fl
             show("")
 
 
-def _writer(out: TextIO) -> Callable[[str], None] | None:
+def _writer(out: TextIO | None) -> Callable[[str], None] | None:
     """Return a function that shows a text in place of the previous one; None if a line cannot be overwritten."""
     if hasattr(out, "set_parent"):  # ipykernel's stream
         return _cell_output()
-    return _terminal_line(out) if out.isatty() else None
+    is_terminal = getattr(out, "isatty", bool)  # a program may have no output, or one that can only be written to
+    return _terminal_line(out) if out is not None and is_terminal() else None
 
 
 def _terminal_line(out: TextIO) -> Callable[[str], None]:

@@ -85,9 +85,11 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
         if not isinstance(item, (Timing, Dispatch)):
             raise ArgumentError(f"roofline: takes timings of measure and prepared calls; got {type(item).__name__}.")
     calls = sum(isinstance(item, Dispatch) for item in kernels)
-    if flops and len(flops) != calls:
-        raise ArgumentError(f"roofline: flops has a number for each of the {calls} prepared calls; got {len(flops)}.")
-    counts: Iterator[float | None] = iter(flops) if flops else itertools.repeat(None)
+    operations = list(flops)
+    if operations and len(operations) != calls:
+        count = len(operations)
+        raise ArgumentError(f"roofline: flops has a number for each of the {calls} prepared calls; got {count}.")
+    counts: Iterator[float | None] = iter(operations) if operations else itertools.repeat(None)
     timings = tuple(
         k if isinstance(k, Timing) else measure(k, flops=next(counts), cold=False, counted=True) for k in kernels
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
-from metalnb.engine.base import Clocked, Engine
+from metalnb.engine.base import Clocked, Engine, Pointed
 from metalnb.engine.staging import binding_of
 from metalnb.free_memory import free_memory
 from metalnb.program import compile
@@ -22,7 +22,7 @@ from .progress import progress
 
 __all__ = [
     "OWN", "PATIENCE", "CallJob", "DispatchJob", "Job", "Samples", "batches", "cold", "count_for", "empty_dispatch",
-    "time_batch",
+    "time_batch", "timed",
 ]  # fmt: skip
 
 BATCH = 0.010  # seconds per batch: a thousand times the cost of a launch
@@ -31,6 +31,7 @@ PATIENCE = 1.0  # a measurement shows its progress after this many seconds
 _MIN_BATCHES, _MAX_BATCHES = 5, 50  # batches
 _LONGEST = 1000  # most dispatches in a batch
 _SURE = 20 * BATCH  # no other program keeps the processor for so long at a time
+_TICK = 1e-9  # seconds of a dispatch that is too short for its device's clock: rates and ratios are computed from them
 _FLUSHED = 1 << 28  # write at most this many bytes to fill the caches
 _COLD = 5  # the number of dispatches with cold caches
 OWN = "metalnb"  # the cell of the measuring kernels: whatever watches dispatches ignores them
@@ -90,6 +91,9 @@ class DispatchJob:
         else:
             self.dispatch = _stage(dispatch)
             self._restorers = [_copier(self.dispatch.arguments[i], dispatch.arguments[i]) for i in positions]
+        if keep:
+            structs = (a for a in dispatch.arguments if isinstance(a, Pointed))
+            self._restorers += [_restorer(self.engine, memory) for struct in structs for memory in struct.memories]
 
     def run(self, count: int) -> float:
         """Run it ``count`` times back to back.
@@ -98,9 +102,7 @@ class DispatchJob:
         """
         d = self.dispatch
         if self.clock == "device":
-            engine: Clocked = self.engine  # type: ignore[assignment]  # its clock says so
-            seconds = engine.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, count)
-            return float(np.median(seconds))
+            return float(np.median(timed(d, count)))
         start = time.perf_counter()
         tickets = [d.launch() for _ in range(count)]
         for ticket in reversed(tickets):  # they finish in launch order: only the wait for the last one blocks
@@ -134,6 +136,14 @@ class CallJob:
 
     def restore(self) -> None:
         """Do nothing, since a callable's changes are unknown."""
+
+
+def timed(dispatch: Dispatch, count: int) -> list[float]:
+    """Run a dispatch ``count`` times back to back; return the seconds of each by the device's clock, none of them 0."""
+    d = dispatch
+    engine: Clocked = d.kernel.engine  # type: ignore[assignment]  # its caller knows that it has a clock
+    seconds = engine.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, count)
+    return [max(_TICK, s) for s in seconds]
 
 
 @dataclass(frozen=True, slots=True)

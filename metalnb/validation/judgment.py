@@ -102,7 +102,7 @@ class Judge:
         if line is None:
             return 0, 0, ""
         cell = self.unit.headers.get(line.file, self.unit.cell)
-        return line.line, cell.edited.original_column(line.line, line.column), cell.edited.line(line.line)
+        return line.line, cell.original_column(line.line, line.column), cell.edited.line(line.line)
 
     def _finding(self, fact: Fact) -> Finding:
         line, column, source = self.location(fact.line)

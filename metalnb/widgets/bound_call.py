@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from metalnb.arrays.stream import synchronize
+from metalnb.call.engine_arrays import is_resident
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.call.packing import type_dtype
-from metalnb.engine.base import Grid
+from metalnb.call.struct_pointers import arrays_of
+from metalnb.engine.base import Grid, Pointed
 from metalnb.engine.staging import binding_of, copy_to_host
 from metalnb.errors import ArgumentError, LaunchError
-from metalnb.msl.signature import Param
+from metalnb.msl.signature import Param, Reflection, Type
 
-__all__ = ["BoundArgument", "BoundCall", "bound_call"]
+__all__ = ["BoundArgument", "BoundCall", "bound_call", "check_kernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,17 @@ class BoundArgument:
         As bound: an array, or the value of a reference.
     inner : tuple of int
         The axes of one element: ``(4,)`` for ``float4``.
+    pointees : tuple of (numpy.ndarray, numpy.ndarray)
+        The arrays that a struct's pointers lead to, which are copies of the caller's, each with its first contents.
+    pointers : frozenset of int
+        The offsets of these pointers in the struct, in bytes.
     """
 
     param: Param
     value: np.ndarray[Any, Any]
     inner: tuple[int, ...]
+    pointees: tuple[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]], ...] = ()
+    pointers: frozenset[int] = frozenset()
 
     @property
     def is_array(self) -> bool:
@@ -60,6 +69,12 @@ class BoundCall:
     ----------
     groups : int, tuple of int or None
         The number of threadgroups, for a call with ``groups=``: it is kept for other threadgroup sizes.
+    shapes : mapping of str to shape or None
+        As passed, for the arrays that the call leaves out.
+    timeout : float or None
+        The time limit of each run, in seconds.
+    residents : tuple of Array
+        The engine's arrays among the arguments: without them, other arrays would get their memory.
     """
 
     kernel: Kernel
@@ -69,6 +84,9 @@ class BoundCall:
     memory: Mapping[str, int] | None
     left_out: tuple[str, ...]
     groups: Any = None
+    shapes: Mapping[str, Any] | None = None
+    timeout: float | None = None
+    residents: tuple[Any, ...] = ()
 
     def dispatch(
         self, values: Sequence[Any] | None = None, *, grid: Grid | None = None, threadgroup: Any = None,
@@ -81,13 +99,41 @@ class BoundCall:
         ArgumentError, LaunchError, CompileError
         """
         by_groups = grid is None and self.groups is not None
+        values = [p.value for p in self.parts] if values is None else values
         return (kernel or self.kernel).prepare(
-            *([p.value for p in self.parts] if values is None else values),
+            *(_with_pointees(part, value) for part, value in zip(self.parts, values, strict=True)),
             grid=None if by_groups else grid or self.grid,
             groups=self.groups if by_groups else None,
             threadgroup=self.threadgroup if threadgroup is None else threadgroup,
             threadgroup_memory=self.memory,
+            timeout=self.timeout,
         )
+
+    @property
+    def pointees(self) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+        """All arrays that pointers in structs lead to, each with its first contents."""
+        return [pair for part in self.parts for pair in part.pointees]
+
+    def restore_pointees(self) -> None:
+        """Restore the first contents of the arrays that pointers lead to."""
+        for memory, contents in self.pointees:
+            np.copyto(memory, contents)
+
+
+def _with_pointees(part: BoundArgument, value: Any) -> Any:
+    """Return a value to bind; a struct with pointers keeps the memory that they lead to alive."""
+    return Pointed(value.tobytes(), tuple(memory for memory, _ in part.pointees)) if part.pointees else value
+
+
+def check_kernel(caller: str, kernel: Any) -> None:
+    """Reject anything but a kernel.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if not isinstance(kernel, Kernel):
+        raise ArgumentError(f"{caller}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
 
 
 def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
@@ -105,9 +151,12 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
     ArgumentError, LaunchError
         As for the call; for anything but a kernel; for an empty grid.
     """
-    if not isinstance(kernel, Kernel):
-        raise ArgumentError(f"{caller}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
-    dispatch = kernel.prepare(*args, **launch)
+    check_kernel(caller, kernel)
+    copies: dict[int, Any] = {}
+    dispatch = kernel.prepare(
+        *(_copy_pointees(value, copies) for value in args),
+        **{name: _copy_pointees(value, copies) for name, value in launch.items()},
+    )
     if dispatch.residents:
         synchronize(kernel.engine.name)  # their memory is read here
     signature = kernel.signature
@@ -119,12 +168,47 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
         if param.space == "threadgroup" or kernel.unit.is_absent(param):
             continue
         dtype, inner = type_dtype(param.type, kernel.reflection)
+        pointees: tuple[Any, ...] = ()
         if param.reference and not param.writable:
+            pointees = tuple((memory, memory.copy()) for memory in getattr(value, "memories", ()))
             array = np.frombuffer(bytes(memoryview(value)), dtype).reshape(inner)
         else:
             is_fresh_output = id(value) in outputs and binding_of(value) is None
             array = value if is_fresh_output or not param.writable else copy_to_host(kernel.engine, value)
-        parts.append(BoundArgument(param, array, inner))
-    memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
-    left_out = dispatch.output_names
-    return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, left_out, groups)
+        pointers = frozenset(_pointer_offsets(param.type, kernel.reflection) if pointees else ())
+        parts.append(BoundArgument(param, array, inner, pointees, pointers))
+    return BoundCall(
+        kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), launch.get("threadgroup_memory"),
+        dispatch.output_names, launch.get("groups"), launch.get("shapes"), launch.get("timeout"),
+        dispatch.residents,
+    )  # fmt: skip
+
+
+def _pointer_offsets(kind: Type, reflection: Reflection, start: int = 0) -> Iterator[int]:
+    record = reflection.struct(kind.name)
+    for member in record.fields if record is not None else ():
+        if member.type.name == "pointer":
+            yield start + member.offset
+        else:
+            yield from _pointer_offsets(member.type, reflection, start + member.offset)
+
+
+def _copy_pointees(value: Any, copies: dict[int, Any]) -> Any:
+    """Return an argument; in a struct that points to arrays, they are copies: ``copies`` has those made so far."""
+    if is_resident(value) or not any(True for _ in arrays_of(value)):
+        return value
+    if isinstance(value, Mapping):
+        return {name: _copy_member(member, copies) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copy_member(member, copies) for member in value]
+    return {f.name: _copy_member(getattr(value, f.name), copies) for f in dataclasses.fields(value)}
+
+
+def _copy_member(value: Any, copies: dict[int, Any]) -> Any:
+    if not is_resident(value):
+        return _copy_pointees(value, copies)
+    if id(value) not in copies:
+        elements = value.read()
+        copies[id(value)] = value.__metal_zeros__(elements.shape, elements.dtype)
+        np.copyto(copies[id(value)].__metal_memory__(), elements)
+    return copies[id(value)]

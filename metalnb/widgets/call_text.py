@@ -7,30 +7,43 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.call.argument_binding import OPTIONS
+from metalnb.display.argument_names import named_argument, variable_of
 from metalnb.timing.units import trim_grid
 
-from .bound_call import BoundCall
+from .bound_call import BoundArgument, BoundCall
 
 __all__ = ["call_text"]
 
 
 def call_text(call: BoundCall, values: Sequence[Any], *, grid: Any = None, threadgroup: Any = None) -> str:
     """Return a call as Python; ``values`` are its arguments in buffer order."""
-    arguments = []
-    for part, value in zip(call.parts, values, strict=True):
-        name = part.param.name
-        if part.param.writable or part.is_array:
-            arguments += [] if name in call.left_out else [f"{name}={name}"]
-        else:
-            layout = part.param.type.layout
-            width = layout.shape[-1] if layout is not None and layout.shape and part.inner else None
-            arguments.append(f"{name}={_value_text(np.asarray(value), width)}")
+    pairs = [
+        (part.param.name, _argument_text(part, value)) for part, value in zip(call.parts, values, strict=True)
+        if part.param.name not in call.left_out
+    ]  # fmt: skip
+    by_position = max((i for i, (name, _) in enumerate(pairs, 1) if name in OPTIONS), default=0)
+    arguments = [text if i < by_position else named_argument(name, text) for i, (name, text) in enumerate(pairs)]
     arguments.append(f"grid={_extents(grid or call.grid)}")
     group = threadgroup or call.threadgroup
     arguments += [f"threadgroup={_extents(group)}"] if group else []
+    shapes = {
+        part.param.name: BoundArgument(part.param, value, part.inner).shape
+        for part, value in zip(call.parts, values, strict=True) if part.param.name in (call.shapes or {})
+    }  # fmt: skip
+    arguments += [f"shapes={shapes!r}"] if shapes else []
     arguments += [f"threadgroup_memory={dict(call.memory)!r}"] if call.memory else []
-    results = ", ".join(call.left_out)
+    arguments += [f"timeout={call.timeout!r}"] if call.timeout is not None else []
+    results = ", ".join(map(variable_of, call.left_out))
     return f"{f'{results} = ' if results else ''}{call.kernel.signature.name}({', '.join(arguments)})"
+
+
+def _argument_text(part: BoundArgument, value: Any) -> str:
+    if part.param.writable or part.is_array or part.pointees:
+        return variable_of(part.param.name)
+    layout = part.param.type.layout
+    width = layout.shape[-1] if layout is not None and layout.shape and part.inner else None
+    return _value_text(np.asarray(value), width)
 
 
 def _extents(extents: Any) -> str:
@@ -48,4 +61,6 @@ def _value_text(value: Any, width: int | None = None) -> str:
         parts = [_value_text(v, width) for v in (value[:width] if value.ndim == 1 else value)]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     number = value[()]
+    if value.dtype.kind == "f" and not np.isfinite(number):
+        return f"float('{number}')"
     return str(number) if value.dtype.kind == "f" else repr(number.item())  # 0.1, not 0.1000…1

@@ -104,10 +104,11 @@ def set_ranges(caller: str, scalars: Sequence[Knob], ranges: Mapping[str, Any] |
             del by_label[label]
             continue
         try:
-            low, high = (by_label[label].dtype.type(n).item() for n in pair)
+            with np.errstate(over="ignore"):
+                low, high = (by_label[label].dtype.type(n).item() for n in pair)
         except (TypeError, ValueError, OverflowError):
             low = high = 0
-        if not low < high:
+        if not -math.inf < low < high < math.inf:
             message = f"{caller}: ranges[{label!r}] is (low, high), or None for no slider; got {pair!r}."
             raise ArgumentError(message)
         k = by_label[label]
@@ -140,7 +141,7 @@ def _leaves(part: BoundArgument) -> Iterator[tuple[str, np.dtype[Any], int, Any]
         places = list(_components(part.value.dtype, part.inner, name, 0, width))
     for label, dtype, offset in places[:_MAX_KNOBS]:
         number = np.frombuffer(memory, dtype, 1, offset)[0]
-        if dtype.kind in "fiub" and math.isfinite(number):
+        if dtype.kind in "fiub" and math.isfinite(number) and offset not in part.pointers:
             yield label, dtype, offset, float(str(number)) if dtype.kind == "f" else number.item()  # 0.1, not 0.1000…1
 
 
@@ -178,6 +179,7 @@ def _range(dtype: np.dtype[Any], value: Any, reach: float, *, is_alone: bool) ->
         limit = min(np.iinfo(dtype).max, _LARGEST_EXACT)
         low = 0 if value == 0 else 1 if value > 0 else 2 * value
         return max(low, int(np.iinfo(dtype).min), -_LARGEST_EXACT), max(low + 1, min(limit, max(2 * value, 10)))
+    largest = float(np.finfo(dtype).max)
     if not is_alone:
-        return -2 * reach, 2 * reach
-    return (0, 2 * value) if value > 0 else (2 * value, 0) if value < 0 else (-1, 1)
+        return max(-2 * reach, -largest), min(2 * reach, largest)
+    return (0, min(2 * value, largest)) if value > 0 else (max(2 * value, -largest), 0) if value < 0 else (-1, 1)

@@ -14,8 +14,8 @@ from .background_work import Latest
 __all__ = ["Live"]
 
 
-# The widget that each cell of the notebook shows, by the cell's id; a widget that nothing else uses is freed.
-_in_cell: weakref.WeakValueDictionary[str, Live] = weakref.WeakValueDictionary()
+# Where each widget was last shown: the cell's id, and that of the cell's run. A widget that nothing else uses is freed.
+_places: weakref.WeakKeyDictionary[Live, tuple[str, str]] = weakref.WeakKeyDictionary()
 
 
 class Live(ABC):
@@ -72,13 +72,14 @@ class Live(ABC):
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        cell = _cell_id()
-        previous = _in_cell.get(cell)
+        cell, run = _place()
         if cell:
-            _in_cell[cell] = self
-        if previous is not None and previous is not self:
-            previous._handles.clear()  # noqa: SLF001  (an object of this class)
-            previous._on_replaced()  # noqa: SLF001
+            _places[self] = cell, run
+        for previous, place in list(_places.items()):
+            if place[0] == cell and place[1] != run:  # a cell may show several in one run
+                del _places[previous]
+                previous._handles.clear()  # noqa: SLF001  (an object of this class)
+                previous._on_replaced()  # noqa: SLF001
         handle = display(self._repr_mimebundle_(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
         if handle is not None:
             self._handles.append(handle)
@@ -116,9 +117,9 @@ class Live(ABC):
                 handle.update(self._repr_mimebundle_(), raw=True)
 
 
-def _cell_id() -> str:
-    """Return the id of the running cell; empty if the notebook does not report it."""
+def _place() -> tuple[str, str]:
+    """Return the ids of the running cell and of its run; empty if the notebook does not report them."""
     from IPython.core.getipython import get_ipython
 
     parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)() or {}
-    return str(parent.get("metadata", {}).get("cellId", ""))
+    return str(parent.get("metadata", {}).get("cellId", "")), str(parent.get("header", {}).get("msg_id", ""))

@@ -216,7 +216,7 @@ function handleButtons(model, root, listen) {
 function handleCells(model, root, listen) {
   // A map is redrawn while it fills, so the press and the release of a click may have different targets.
   let pressedCell;
-  listen(root, 'pointerdown', event => { pressedCell = cellNumber(event); });
+  listen(root, 'pointerdown', event => { pressedCell = event.button ? undefined : cellNumber(event); });
   listen(root, 'pointerup', event => {
     if (pressedCell !== undefined && pressedCell === cellNumber(event)) clickCell(model, event.target.closest(CELL));
   });
@@ -294,6 +294,7 @@ function handleKeys(model, root, listen, view) {
     return true;
   };
   const handle = event => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false; // a shortcut of the browser or the notebook
     const direction = KEYS[event.key];
     const slider = event.target.closest('.noUi-handle')?.closest('.metalnb-knob');
     const image = pictureOf(event);
@@ -303,7 +304,7 @@ function handleKeys(model, root, listen, view) {
       model.send({ event: 'key', index, by: direction[0] + direction[1], fine: event.shiftKey });
       return true;
     }
-    if (cell && (event.key === 'Enter' || event.key === ' ')) {
+    if (cell && !event.shiftKey && (event.key === 'Enter' || event.key === ' ')) {
       clickCell(model, cell);
       return true;
     }

@@ -9,7 +9,7 @@ import numpy as np
 
 from metalnb.errors import ArgumentError
 
-__all__ = ["Painter", "palette", "png"]
+__all__ = ["Painter", "check_numbers", "palette", "png"]
 
 _FASTEST = 1  # zlib's level: a frame is shown only once
 
@@ -77,8 +77,9 @@ class Painter:
         """Map numbers to the 256 entries of the palette; NaN becomes the first."""
         values = array.astype(np.float32, copy=False)
         low, high = self._extent(values)
-        scale = 255.0 / (high - low) if high > low else 0.0
-        indices = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
+        scale = 255.0 / (high - low) if high > low else 1.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            indices = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
         return np.nan_to_num(indices + np.float32(0.5), copy=False).astype(np.uint8)
 
     def _extent(self, values: Any) -> tuple[float, float]:
@@ -89,6 +90,17 @@ class Painter:
             previous = self.limits or (low, high)
             low, high = self.limits = min(low, previous[0]), max(high, previous[1])
         return low, high
+
+
+def check_numbers(caller: str, dtype: np.dtype[Any]) -> None:
+    """Reject an array of anything but real numbers.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if dtype.names or dtype.kind not in "biufV":  # V: bfloat16
+        raise ArgumentError(f"{caller}: a picture is an array of real numbers; got {dtype}.")
 
 
 def png(pixels: Any, colors: Any = None) -> bytes:
@@ -126,7 +138,7 @@ def _check_limits(caller: str, limits: Any) -> tuple[float, float] | None:
         low, high = (float(n) for n in limits)
     except (TypeError, ValueError):
         low = high = 0.0
-    if not low < high:
+    if not -np.inf < low < high < np.inf:
         raise ArgumentError(f"{caller}: limits is (low, high), or None for each picture's own; got {limits!r}.")
     return low, high
 

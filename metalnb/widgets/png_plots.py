@@ -31,6 +31,8 @@ def plots_png(plots: Sequence[tuple[str, Sequence[float], str]]) -> bytes:
     for axes, (title, values, kind) in zip(figure.subplots(1, len(plots), squeeze=False)[0], plots, strict=True):
         if kind == "bars":
             low, high, counts = bins(values)
+            if high <= low:  # all times are equal
+                low, high = 0.9 * low, 1.1 * low
             width = (high - low) / len(counts) or 1.0
             axes.bar([low + (i + 0.5) * width for i in range(len(counts))], counts, 0.9 * width, color=_ACCENT)
             axes.set_yticks([])

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from metalnb import engine as engines
 from metalnb.call.kernel import Dispatch
-from metalnb.engine.base import Clocked
 from metalnb.profiling.latest_counts import known_counts
 from metalnb.timing import sampling, traffic
 from metalnb.timing.limits import limits
@@ -74,14 +73,12 @@ def _device(
         duration = job.run(1)
     count = max(_MIN_DISPATCHES, min(_MAX_DISPATCHES, round(total / max(duration, 1e-7))))
     job.restore()
-    d = job.dispatch
-    engine: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
     batch = count if count > _MIN_DISPATCHES else 1
     seconds: list[float] = []
     while len(seconds) < count:
         if is_stopped():
             raise Stopped
-        seconds += engine.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, batch)
+        seconds += sampling.timed(job.dispatch, batch)
     return tuple(seconds), 1
 
 

@@ -209,6 +209,21 @@ def test_a_picture_is_magnified_and_moved_by_hand(notebook: LabNotebook) -> None
     notebook.wait(EXPLORE, f"{style}.includes('scale(1)')")
 
 
+def test_shortcuts_of_the_browser_and_the_notebook_are_left_to_them(notebook: LabNotebook) -> None:
+    def taken(element: str, key: str, *modifiers: str) -> bool:
+        options = {"key": key, "bubbles": True, "cancelable": True, **dict.fromkeys(modifiers, True)}
+        event = f"new KeyboardEvent('keydown', {json.dumps(options)})"
+        return not notebook.page.evaluate(f"{element}.dispatchEvent({event})")
+
+    image = PICTURE.format(EXPLORE)
+    cell = f"{ALL}[{TUNE}].node.querySelector('[data-metalnb-at]')"
+    for modifier in ("ctrlKey", "metaKey", "altKey"):
+        assert not any(taken(image, key, modifier) for key in "+-0")
+        assert not taken(cell, "Enter", modifier)
+    assert not taken(cell, "Enter", "shiftKey"), "it runs the cell"
+    assert taken(image, "0")
+
+
 def test_play_button_moves_its_slider_step_by_step(notebook: LabNotebook) -> None:
     play = f"{ALL}[{EXPLORE}].node.querySelectorAll('.jupyter-widget-play button, .widget-play button')[0]"
     before = notebook.wait(EXPLORE, COPIED)
@@ -259,9 +274,22 @@ def test_a_configuration_is_read_by_pointing_and_applied_by_clicking(notebook: L
     notebook.over(cell)
     assert re.match(r"[\d ×]+: [\d.]+ [µm]s", title)
     notebook.wait(TUNE, f"e.querySelector('.metalnb-description').innerText === {json.dumps(title)}")
+    other = notebook.page.evaluate(f"""(() => {{
+      const output = {ALL}[{TUNE}].node.querySelector('.jp-Cell-outputArea');
+      const noted = () => output.innerText.match(/now uses threadgroup (.*) by/)?.[1];
+      const before = noted();
+      window.notes = new Set();
+      new MutationObserver(() => window.notes.add(noted()))
+        .observe(output, {{childList: true, subtree: true, characterData: true}});
+      const other = {cells}.find(c => c !== {cell} && c.title.split(':')[0] !== before);
+      for (const kind of ['pointerdown', 'pointerup'])
+        other.dispatchEvent(new PointerEvent(kind, {{button: 2, bubbles: true}}));
+      return other.title.split(':')[0];
+    }})()""")
     notebook.press(cell)
     group = title.split(":")[0]
     notebook.wait(TUNE, f"e.innerText.includes({json.dumps(f'blur now uses threadgroup {group} by default')})")
+    assert other not in notebook.page.evaluate("[...window.notes]"), "the right button opens a menu"
 
 
 def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: LabNotebook) -> None:

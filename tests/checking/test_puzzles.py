@@ -11,6 +11,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import puzzles
+from metalnb.puzzles import checker
 
 NAMES = list(puzzles.PUZZLES)
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -353,6 +354,38 @@ def test_threads_past_the_end_are_reported_and_drawn() -> None:
         assert f"<title>{array}[{threads - 1}]</title>" in drawn.svg
 
 
+def test_endless_loop_is_stopped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checker, "_PATIENCE", 0.2)
+    monkeypatch.setattr(checker, "_watch", lambda _: None)  # it has its own limit, of some seconds
+    with pytest.warns(mnb.MetalnbWarning, match="this loop cannot end"):
+        kernel = solved("add_ten", "out[i] = ", "for (uint k = 3; k >= 0; --k) out[i] = k + ")
+    assert "stopped after 0.2 s in the loop" in puzzles.check(kernel).message
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        ("device const float* a, device float* result", "the kernel has a parameter 'result', but"),
+        ("device float* a", "the kernel has no parameter 'out'"),
+    ],
+)
+def test_kernel_with_other_parameters_is_not_drawn(head: str, problem: str) -> None:
+    kernel = mnb.compile(f"kernel void add_ten({head}, uint i [[thread_position_in_grid]]) {{}}").add_ten
+    with pytest.raises(mnb.ArgumentError, match=f"show: add_ten: {problem}"):
+        puzzles.show(kernel)
+    assert not puzzles.check(kernel)
+
+
+def test_caret_of_a_verdict_is_below_its_place_on_a_page() -> None:
+    kernel = solved("mirrored", "tile[7 - t]", "tile[8 - t]")
+    verdict = puzzles.check(kernel)
+    html = verdict._repr_mimebundle_()["text/html"]
+    code = html.partition("<pre")[2].partition(">")[2].partition("</pre>")[0]
+    assert code
+    assert code in verdict.message
+    assert code.split("\n")[1].endswith("^")
+
+
 def test_threads_that_touch_nothing_are_named() -> None:
     """In the guarded kernel two of eight threads have no element; in the map every thread has one."""
     assert puzzles.show(solved("guarded")).text.endswith("\n  threads 6, 7: nothing")
@@ -385,6 +418,8 @@ def test_size_and_seed_are_reported_for_reproduction() -> None:
 def test_non_kernels_and_unknown_puzzles_are_refused() -> None:
     with pytest.raises(mnb.ArgumentError, match="needs a kernel"):
         puzzles.check(abs)  # type: ignore[arg-type]
+    with pytest.raises(mnb.ArgumentError, match=r"no puzzle \[1\]"):
+        puzzles.puzzle([1])  # type: ignore[arg-type]
     with pytest.raises(mnb.ArgumentError, match="no puzzle 'saxpy'"):
         puzzles.puzzle("saxpy")
 

@@ -289,6 +289,21 @@ def test_the_card_says_what_the_text_says_and_marks_the_line(program: mnb.Progra
 # ---- Comparison with a reference.
 
 
+def test_places_after_letters_of_several_bytes_are_marked() -> None:
+    line = "    y[i] = /* größe → π */ x[i + 1];"
+    kernel = mnb.compile(f"""kernel void shifted(device const float* x, device float* y,
+        uint i [[thread_position_in_grid]]) {{
+{line}
+}}""").shifted
+    x = np.ones(8, np.float32)
+    column = line.index("x[i") + 1
+    report = mnb.validate(kernel, x, x.copy())
+    assert report.findings[0].column == column
+    assert f"{line}\n{' ' * (column - 1)}^" in repr(report)
+    assert "<mark>x[i + " in report._repr_html_()
+    assert [a.column for a in mnb.profile(kernel, x, x[:7].copy(), grid=6).accesses if a.name == "x"] == [column]
+
+
 def test_correct_kernel_passes_at_other_sizes(program: mnb.Program, rng: np.random.Generator) -> None:
     report = program.copied.check(rng.random(512, np.float32), expected=lambda x: x, threadgroup=128)
     assert (report.ok, report.compared, report.tried) == (True, ("o",), ("511", "65", "1"))

@@ -263,6 +263,13 @@ def test_several_are_compared_by_list_and_by_name(program: mnb.Program) -> None:
     assert (y == 1).all()
 
 
+def test_names_may_be_numbers() -> None:
+    found = mnb.compare({16: lambda: None, 32: lambda: None, "16": lambda: None})
+    assert found.names == ("16 (1)", "32", "16 (2)")
+    assert "32" in repr(found)
+    assert "32" in found._repr_html_()
+
+
 @pytest.mark.parametrize("given", [([],), ([len],), ({"a": len},), (len,)])
 def test_fewer_than_two_are_refused(given: Any) -> None:
     with pytest.raises(mnb.ArgumentError, match="takes two or more kernels"):

@@ -22,7 +22,7 @@ from interrupts import run_together
 import metalnb as mnb
 from metalnb.engine.observation import Observable, Stopwatch, observe
 from metalnb.widgets.monitor.dispatch_log import DispatchKind, DispatchRecord, KernelStats
-from metalnb.widgets.monitor.log_view import monitor_html
+from metalnb.widgets.monitor.log_view import monitor_html, monitor_text
 from metalnb.widgets.monitor.monitor_buttons import csv_link
 from metalnb.widgets.monitor.recorder import DispatchRecorder
 
@@ -322,6 +322,39 @@ def counted(seen: DispatchRecorder, kernel: str) -> int:
 
 def shown_kernels(monitor: DispatchRecorder, **how: bool) -> list[str]:
     return re.findall(r"<code[^>]*>([^<]*)</code>", monitor_html(monitor, **how).partition("latest")[0])
+
+
+def test_rows_can_be_shown_while_another_thread_fills_them(program: mnb.Program) -> None:
+    class Growing(DispatchRecord):
+        """A record that is read while its row grows."""
+
+        @property
+        def seconds(self) -> float:  # type: ignore[override]
+            tail.append(DispatchRecord(0.0, self.kind, 1.0))
+            return 1.0
+
+    class Rows(dict[DispatchKind, KernelStats]):
+        """Rows that are shown as soon as they are there."""
+
+        def __setitem__(self, kind: DispatchKind, row: KernelStats) -> None:
+            super().__setitem__(kind, row)
+            monitor_text(monitor)
+
+        def setdefault(self, kind: DispatchKind, row: KernelStats) -> KernelStats:  # type: ignore[override]
+            self[kind] = row
+            return row
+
+    kind = DispatchKind("k", (64,), (32,), 0, None)
+    monitor = mnb.monitor()
+    tail = deque([Growing(0.0, kind, 1.0)])
+    monitor.rows = Rows({kind: KernelStats(1, 1.0, tail)})
+    assert "k" in monitor_text(monitor)
+    assert "k" in monitor_html(monitor)
+    tail.clear()
+    tail.append(DispatchRecord(0.0, kind, 1.0))
+    program.saxpy(X, X.copy(), 1.0)
+    monitor.stop()
+    assert "saxpy" in monitor_text(monitor)
 
 
 def test_rows_are_filtered_by_name_and_pinned(program: mnb.Program) -> None:

@@ -25,6 +25,18 @@ def test_progress_line_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
         assert text == ("\rcounting: 25 %\rcounting: 50 %\r" + " " * 14 + "\r" if shown else "")
 
 
+def test_outputs_that_are_no_terminal_show_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Log:
+        def write(self, text: str) -> None:
+            raise AssertionError(text)
+
+    monkeypatch.setattr(progress, "_DELAY", -1.0)
+    for stream in (Log(), None):  # None is what a program without a console has
+        monkeypatch.setattr(progress.sys, "stdout", stream)
+        with progress.progress("counting") as report:
+            report(0.25)
+
+
 def test_progress_display_of_a_cell_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     class Cell(io.StringIO):
         def set_parent(self) -> None: ...

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from measuring.example_timing import CHAIN, TIMING
 from metal_module import metal_module
 from opened_engines import open_as
@@ -139,6 +140,19 @@ def test_each_batch_starts_from_the_same_values(program: mnb.Program, monkeypatc
     assert all((s == 1).all() for s in seen)
 
 
+def test_arrays_that_a_struct_points_to_are_left_as_they_were() -> None:
+    kernel = mnb.compile("""struct Counts { device float* y; uint n; };
+    kernel void count(constant Counts& c, uint i [[thread_position_in_grid]]) { if (i < c.n) c.y[i] += 1; }""",
+        engine="cpu").count  # fmt: skip
+    y = mnb.array(np.arange(64, dtype=np.float32), device="cpu")
+    call = kernel.prepare({"y": y, "n": 64}, grid=64)
+    mnb.measure(call, cold=True)
+    mnb.compare(call, call)
+    mnb.profile(call)
+    quick(call)
+    np.testing.assert_array_equal(np.asarray(y), np.arange(64))
+
+
 def test_arrays_are_restored_after_an_interrupt(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = arrays(64)
     run = sampling.DispatchJob.run
@@ -200,6 +214,37 @@ def test_a_callable_is_timed_by_the_wall_clock() -> None:
     given = mnb.measure(work, n=3, cold=False, bytes=1e6)
     assert (given.bytes, given.ceiling) == (1_000_000, "copy")
     assert "half of its bytes are assumed to be read and half written" in given.warnings
+
+
+def test_dispatch_too_short_for_its_clock_has_finite_rates(
+    program: mnb.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An Apple CPU's clock counts in steps of 41 ns."""
+    known = mnb.limits()
+    for module in ("timing.measure", "widgets.quick_timing"):
+        monkeypatch.setattr(f"metalnb.{module}.limits", lambda engine: known)
+    monkeypatch.setattr("metalnb.timing.measure.remeasure", lambda _: None)  # by this clock they would be wrong
+    monkeypatch.setattr(type(program.engine), "timed", lambda *given: [0.0] * given[-1])
+    call = program.chain.prepare(np.ones(1, np.float32), 1)
+    timing = mnb.measure(call, flops=1, cold=False)
+    assert (timing.median, timing.spread, timing.throughput) == pytest.approx((1e-9, 0, 1e9))
+    assert "1.00 ns" in repr(timing)
+    assert "1.00 ns" in timing._repr_html_()
+    ax = timing.plot()
+    assert ax.get_xlabel().startswith("ns ")
+    plt.close(ax.figure)
+    found = mnb.compare(call, call)
+    assert found.ratio == 1
+    assert "no difference" in found._repr_html_()
+    assert "1.00 ns" in mnb.dashboard(program.chain, np.ones(1, np.float32), 1).text()
+
+
+def test_argument_of_a_callable_is_named_in_a_line() -> None:
+    class Lines:
+        def __repr__(self) -> str:
+            return "one\n  two"
+
+    assert mnb.measure(lambda _: None, Lines(), cold=False).arguments == {"0": "one two"}
 
 
 def test_callable_may_report_its_traffic() -> None:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
 import metalnb as mnb
 
@@ -107,6 +108,20 @@ def test_a_notebook_shows_the_picture_over_its_sentences(found: mnb.Roofline) ->
     assert "&lt;slow&gt;" in shown["text/html"]
 
 
+def test_name_may_be_the_source_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be long, and matplotlib reads text between dollar signs as mathematics."""
+    monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
+    for name in (r"find('$\\nothing{$', x)", " + ".join(["x"] * 200)):
+        timing = replace(STREAM, kernel=name)
+        found = mnb.roofline(timing)
+        assert "<svg" in found._repr_html_()
+        legend = [text.get_text() for text in found.figure().axes[0].get_legend().get_texts()]
+        assert legend[1].startswith(f"1 {name[:20]}")
+        title = timing.plot()
+        title.figure.canvas.draw()
+        plt.close(title.figure)
+
+
 def test_two_pictures_on_a_page_do_not_share_names(found: mnb.Roofline) -> None:
     """An SVG's clip paths have names for the entire page: another picture's would clip this one."""
     one = found._repr_mimebundle_()["text/html"]
@@ -120,6 +135,8 @@ def test_two_pictures_on_a_page_do_not_share_names(found: mnb.Roofline) -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(mnb.ArgumentError, match="roofline: takes timings of measure and prepared calls; got int"):
         mnb.roofline(STREAM, 1)
+    with pytest.raises(mnb.ArgumentError, match="for each of the 0 prepared calls; got 2"):
+        mnb.roofline(STREAM, flops=np.array([1.0, 2.0]))
     with pytest.raises(mnb.ArgumentError, match=r"one device has one roof; got timings of cpu \(a chip\), metal"):
         mnb.roofline(STREAM, replace(STREAM, engine="metal"))
 

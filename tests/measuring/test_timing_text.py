@@ -86,6 +86,11 @@ def test_plot_draws_each_time() -> None:
     plt.close(ax.figure)
 
 
+def test_one_time_is_one_run() -> None:
+    assert "median of 1 run, device" in repr(replace(TIMING, seconds=(1e-3,), batch=1))
+    assert "median of 1 batch of 7, device" in repr(replace(TIMING, seconds=(1e-3,)))
+
+
 def test_a_quantity_is_singular_for_one_only() -> None:
     assert [quantity(n, "step") for n in (0, 1, 2000)] == ["0 steps", "1 step", "2,000 steps"]
     assert [quantity(n, "more axis", "more axes") for n in (1, 2)] == ["1 more axis", "2 more axes"]

@@ -269,6 +269,7 @@ def test_tuner_without_results_cannot_be_applied(program: mnb.Program) -> None:
 
 REFUSED: dict[str, tuple[Callable[[mnb.Program], Any], str]] = {
     "no kernel": (lambda p: mnb.tune(abs, 1), "tune: takes a kernel .* got builtin_function_or_method"),
+    "no kernel, and a function": (lambda p: mnb.tune(abs, 1, grid=lambda WORK: WORK), "tune: takes a kernel"),
     "an unknown constant": (lambda p: mnb.tune(p.working, X, constants={"WRK": [1]}), "no .* 'WRK'; it has: WORK"),
     "a value that does not fit": (lambda p: mnb.tune(p.working, X, constants={"WORK": [-1]}), "WORK"),
     "no list of values": (lambda p: mnb.tune(p.working, X, constants={"WORK": 3}), "list of values to try; got 3"),
@@ -321,6 +322,8 @@ def test_default_configuration_has_no_gain_over_itself(program: mnb.Program, for
     tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
     place = next(i for i, t in enumerate(tuner.trials) if t.threadgroup == tuner.baseline.threadgroup)
     assert tuner.trials[place].timing is tuner.baseline.timing
+    in_full = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(*tuner.baseline.threadgroup, 1)])
+    assert in_full.trials[0].timing is in_full.baseline.timing
 
     def lasting(trial: Any, seconds: float) -> Any:
         return dataclasses.replace(trial, timing=dataclasses.replace(trial.timing, seconds=(seconds,) * 8))
@@ -376,6 +379,8 @@ def test_a_launch_may_depend_on_the_constants() -> None:
     tuner = swept(program.sums, X, threadgroup=[(64,)], constants={"EACH": [1, 4, 16]}, **launch)
     assert not tuner.failures
     assert [t.timing.grid for t in tuner.trials] == [(n,), (n // 4,), (n // 16,)]
+    numpy = swept(program.sums, X, threadgroup=[(64,)], constants={"EACH": list(np.array([1, 4]))}, **launch)
+    assert "64, EACH = 4 " in numpy.text()
 
 
 def test_a_threadgroup_may_depend_on_the_constants() -> None:
@@ -409,7 +414,10 @@ def test_reference_replaces_the_baseline_as_judge() -> None:
     kernel = mnb.compile(ROWS, constants={"EACH": 3}).add_one  # writes zeros
     y = np.zeros_like(X)
     options = {"threadgroup": [(64,)], "constants": {"EACH": [1, 2]}, "grid": lambda EACH: X.size // EACH}
-    assert not swept(kernel, X, y, **options, reference=X + 1).failures
+    right = swept(kernel, X, y, **options, reference=X + 1)
+    assert not right.failures
+    assert right.best in right.trials, "the unchanged kernel is wrong"
+    assert "the unchanged kernel failed: writes different results to 'y'" in right.text()
     wrong = swept(kernel, X, y, **options, reference={"y": X + 2}).failures
     assert [t.error for t in wrong] == ["writes different results to 'y' (check=False accepts them)"] * 2
     with pytest.raises(mnb.ArgumentError, match="for each of the arrays it writes: y"):

@@ -123,6 +123,16 @@ def test_engines_to_try_can_be_chosen(program: mnb.Program, second_engine: str) 
         mnb.tune(program.line, mine, mnb.zeros(4096, dtype=mnb.float32, device="cpu"), engines=["cuda", "cpu"])
 
 
+def test_struct_with_pointers_is_tried_on_its_engine_only(second_engine: str) -> None:
+    kernel = mnb.compile("""struct Counts { device float* y; };
+    kernel void count(constant Counts& c, device float* out, uint i [[thread_position_in_grid]]) {
+        out[i] = c.y[i];
+    }""", engine="cpu").count  # fmt: skip
+    counts = {"y": mnb.zeros(64, dtype="float32", device="cpu")}
+    tuner = mnb.tune(kernel, counts, grid=64, run=False)
+    assert {trial.engine for trial in tuner.trials} == {""}
+
+
 def test_compile_failure_on_an_engine_is_a_row(
     program: mnb.Program, second_engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,35 @@ def test_animation_keeps_to_its_frame_rate_and_pauses(program: mnb.Program, star
     comes_to(live, live.frames)
 
 
+def test_new_rate_holds_for_the_next_frame(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2, rate=0.001)
+    _ = live.widget
+    live.play()
+    try:
+        end = time.monotonic() + 300
+        while live.frames < 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        before = live.frames
+        assert before <= 2, "the next is due in a thousand seconds"
+        (rates,) = (c for c in live._player.box.children[0].children if getattr(c, "description", "") == "frames/s")
+        rates.value = 60
+        while live.frames <= before and time.monotonic() < end:
+            time.sleep(0.01)
+        assert live.frames > before
+    finally:
+        live.pause()
+
+
+def test_call_to_copy_follows_the_sliders_between_frames(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2)
+    _ = live.widget
+    assert "alpha=0.2, " in live._events.call
+    live._player.controls["alpha"].value = 0.1
+    assert "alpha=0.1, " in live._events.call
+    assert "alpha = 0.1" in live._events.alt
+
+
 def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=60)
     _ = live.widget
@@ -192,7 +221,8 @@ def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mn
 def test_cell_run_again_stops_its_earlier_animation(
     program: mnb.Program, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metalnb.widgets.live_widget._cell_id", lambda: "the cell")
+    places = iter([("the cell", "a run"), ("the cell", "another")])
+    monkeypatch.setattr("metalnb.widgets.live_widget._place", lambda: next(places))
     first, second = (mnb.animate(program.heat, start, alpha=0.2) for _ in range(2))
     first._ipython_display_()
     first.play()
@@ -214,6 +244,16 @@ def test_fault_is_shown_and_ends_the_animation(program: mnb.Program, start: Any)
     live._player.controls["far"].value = 0
     live.reset()
     assert stepped(live).frames == 1
+
+
+def test_fault_before_the_animation_is_shown_is_on_its_page(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.beyond, start, far=0, swap=("a", "b"), ranges={"far": (0, 1 << 30)})
+    live._on_turn(live._knobs[0], 1 << 30)
+    live.step()
+    assert live.wait(300)
+    assert "KernelFault" in live.error
+    _ = live.widget
+    assert "KernelFault" in live._player._note.value
 
 
 def test_the_colors_of_one_frame_are_those_of_the_next(program: mnb.Program, start: Any) -> None:
@@ -298,6 +338,20 @@ def test_strokes_are_separate_and_clipped_at_the_edge(program: mnb.Program) -> N
     assert set(array[rows, columns].tolist()) == {10}
 
 
+def test_brush_draws_finite_numbers_into_an_array_that_has_others(program: mnb.Program, start: Any) -> None:
+    for far in (np.inf, np.nan):
+        array = np.where(start == 0, np.float32(far), start)
+        array[0, 0] = -2
+        live = mnb.animate(program.heat, array, alpha=0.2)
+        _ = live.widget
+        brush = live._frames.brush
+        assert (brush.low, brush.high, brush.value, brush.erasing_value) == (-2, 1, 1, -2)
+    wall = mnb.animate(program.heat, start, alpha=0.2, brush=np.inf)
+    wall.draw((0.5, 0.5))
+    assert wall.wait(300)
+    assert (wall._frames.brush.high, wall.array("a").max()) == (1, np.inf)
+
+
 def test_of_a_very_long_stroke_the_latest_points_are_drawn(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start * 0, alpha=0.2, brush=3.0)
     live._frames.brush.radius = 0.5
@@ -349,6 +403,46 @@ def test_gif_holds_the_following_frames(program: mnb.Program, start: Any, tmp_pa
         for _ in range(4):
             state = program.heat(state, alpha=0.2)
     assert len(frames) == 5
+
+
+def test_frames_to_save_follow_the_sliders_and_leave_the_colors(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2)
+    before = live.png
+    live._on_turn(live._knobs[0], 2.0)
+    with live._frames.upcoming(3) as pixels:
+        states = [live.array("a") for _ in pixels]
+    np.testing.assert_array_equal(states[1], program.heat(start, alpha=2.0))
+    assert states[1].max() > start.max()
+    live.draw((-9.0, -9.0))
+    assert live.wait(300)
+    assert live.png == before, "a later frame's greatest number is not seen yet"
+
+
+def test_a_reset_shows_although_a_pause_follows(program: mnb.Program, start: Any) -> None:
+    live = mnb.animate(program.heat, start, alpha=0.2, rate=0.01)
+    first = live.png
+    live.play()
+    try:
+        end = time.monotonic() + 300
+        while live.frames < 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        live.reset()
+    finally:
+        live.pause()
+    assert live.wait(300)
+    assert (live.steps, live.png == first) == (0, True)
+
+
+def test_function_of_the_picture_cannot_change_the_callers_arrays(program: mnb.Program, start: Any) -> None:
+    before = start.copy()
+
+    def picture(state: Any) -> Any:
+        state.u += 1
+        return state.u
+
+    with pytest.raises(ValueError, match="read-only"):
+        mnb.animate(program.waves, start, start, swap=("v", "v2"), picture=picture)
+    np.testing.assert_array_equal(start, before)
 
 
 def test_colors_are_saved_too(program: mnb.Program, start: Any, tmp_path: Path) -> None:
@@ -476,6 +570,14 @@ REFUSED = {
         lambda p: mnb.animate(p.waves, X, X, swap=[("u", "u2"), ("u", "v2")]), "names an array twice"),
     "no steps": (lambda p: mnb.animate(p.heat, X, alpha=0, steps=0), "at least 1; got 0"),
     "no rate": (lambda p: mnb.animate(p.heat, X, alpha=0, rate=0), "at most 60; got 0"),
+    "steps in words": (lambda p: mnb.animate(p.heat, X, alpha=0, steps="two"), "at least 1; got 'two'"),
+    "half a step": (lambda p: mnb.animate(p.heat, X, alpha=0, steps=1.5), "at least 1; got 1.5"),
+    "endless steps": (lambda p: mnb.animate(p.heat, X, alpha=0, steps=np.inf), "at least 1; got inf"),
+    "a rate in words": (lambda p: mnb.animate(p.heat, X, alpha=0, rate="30"), "at most 60; got '30'"),
+    "a number to swap": (lambda p: mnb.animate(p.heat, X, alpha=0, swap=5), "of a, b; got 5"),
+    "numbers to swap": (lambda p: mnb.animate(p.heat, X, alpha=0, swap=(0, 1)), r"of a, b; got \(0, 1\)"),
+    "a brush in words": (lambda p: mnb.animate(p.heat, X, alpha=0, brush="red"), "brush is a number; got 'red'"),
+    "a brush of colors": (lambda p: mnb.animate(p.heat, X, alpha=0, brush=(1, 2)), r"brush is a number; got \(1, 2\)"),
     "no picture": (lambda p: mnb.animate(p.fall, XY, XY.copy(), grid=4, picture="q"), "the kernel has: p, v"),
     "no shape of a picture": (
         lambda p: mnb.animate(p.fall, XY.ravel(), XY.ravel() + 0, grid=4, draw=False), r"shape \(H, W\)"),
@@ -483,6 +585,9 @@ REFUSED = {
         lambda p: mnb.animate(p.fall, XY.ravel(), XY.ravel() + 0, grid=4, picture=lambda s: X, draw="p"), "draw=False"),
     "nothing that goes on": (lambda p: mnb.animate(p.waves, X, X), r"same step\..*swap=\(\"read\", \"written\"\)"),
     "unknown colors": (lambda p: mnb.animate(p.heat, X, alpha=0, colors="mgma"), "'mgma'"),
+    "no numbers": (lambda p: mnb.animate(p.heat, X, alpha=0, picture=lambda s: s.a * 1j), "real numbers; got complex"),
+    "half a frame": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.gif", 1.5), "at least one frame.*got 1.5"),
+    "a film that stands": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.gif", rate=-1), "above 0; got -1"),
     "another file": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.avi"), r"as \.gif or \.mp4; got 90 as 'x.avi'"),
 }  # fmt: skip
 

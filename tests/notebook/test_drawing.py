@@ -125,11 +125,23 @@ def test_a_picture_is_transparent_so_that_it_suits_any_page() -> None:
         (lambda: drawing.reads([[0.5]]), "reads: elements must be whole numbers"),
         (lambda: drawing.ladder({}, 1e9), "ladder: needs rates above 0"),
         (lambda: drawing.ladder({"a": 0.0}, 1e9), "ladder: needs rates above 0"),
+        (lambda: drawing.ladder({"a": 1e9, "b": float("nan")}, 1e9), "ladder: needs rates above 0"),
+        (lambda: drawing.ladder({"a": 1e9}, float("inf")), "ladder: needs rates above 0"),
+        (lambda: drawing.tree(4, [[(0, 1)]], simd=0), "tree: a SIMD-group has at least 1 thread; got simd=0"),
     ],
 )
 def test_invalid_drawings_are_refused(draw: Callable[[], object], said: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=said):
         draw()
+
+
+def test_long_names_of_rows_are_not_cut() -> None:
+    for draw in (
+        lambda name: drawing.reads([[0, 2]], loop=name), lambda name: drawing.timeline({name: ["a"], "b": ["c"]}),
+    ):  # fmt: skip
+        short, long = (pixels(draw(name)) for name in ("k", "the iteration of the outer loop"))
+        assert long.shape[1] > short.shape[1]
+        assert not long[:, :5, 3].any(), "a margin is left"
 
 
 def test_timeline_shows_steps_of_each_row() -> None:

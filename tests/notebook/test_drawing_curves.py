@@ -40,6 +40,8 @@ def test_a_limit_may_change_along_the_axis() -> None:
 def test_sizes_are_shown_in_bytes() -> None:
     picture = drawing.curves({"walk": {512: 1e9, 4096: 2e9, 3 << 20: 1e9}}, across="array", unit="B/s", sizes=True)
     assert repr(picture) == "walk: 1.00 GB/s at 512 B, 2.00 GB/s at 4 KiB, 1.00 GB/s at 3 MiB"
+    part = drawing.curves({"walk": {0.5: 1e9}}, across="array, per thread", unit="B/s", sizes=True)
+    assert repr(part) == "walk: 1.00 GB/s at 0.5 B"
 
 
 def test_each_line_has_its_color_and_the_page_shows_through() -> None:
@@ -48,7 +50,20 @@ def test_each_line_has_its_color_and_the_page_shows_through() -> None:
     assert pixels(two)[0, 0, 3] == 0
 
 
-@pytest.mark.parametrize("lines", [{}, {"a": {}}, {"a": {0: 1.0}}, {"a": {1: -1.0}}])
+REFUSED = r"curves: needs points, with numbers above 0; got "
+
+
+@pytest.mark.parametrize(
+    "lines", [{}, {"a": {}}, {"a": {0: 1.0}}, {"a": {1: -1.0}}, {"a": {1: 1.0}, "b": {}}, {"a": {1: 1.0, 2: np.nan}}],
+)
 def test_invalid_drawings_are_refused(lines: dict[str, dict[float, float]]) -> None:
-    with pytest.raises(mnb.ArgumentError, match=r"curves: needs points, with numbers above 0; got "):
+    with pytest.raises(mnb.ArgumentError, match=REFUSED):
         drawing.curves(lines, across="n", unit="s")
+
+
+@pytest.mark.parametrize(
+    "more", [{"limits": {"a": -1.0}}, {"limits": {"b": {}}}, {"limits": {"b": {0: 1.0}}}, {"marks": {"c": 0}}],
+)
+def test_invalid_limits_and_marks_are_refused(more: dict[str, dict[str, float]]) -> None:
+    with pytest.raises(mnb.ArgumentError, match=REFUSED):
+        drawing.curves({"a": {1: 1.0}}, across="n", unit="s", sizes=True, **more)

@@ -32,6 +32,7 @@ from metalnb.widgets.dashboard.problem_sizes import Sizes
 from metalnb.widgets.knobs import apply_settings, free_knobs, knobs
 from metalnb.widgets.live_widget import Live
 from metalnb.widgets.painter import Painter, png
+from metalnb.widgets.png_plots import plots_png
 from metalnb.widgets.threadgroup_choices import all_groups, some_groups
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -46,6 +47,9 @@ struct Wide { float a[32]; };
 kernel void saxpy(device const float* x, device float* y, constant float& a,
                   uint i [[thread_position_in_grid]]) { y[i] = a * x[i] + y[i]; }
 
+kernel void halved(device const half* x, device half* y, constant half& a,
+                   uint i [[thread_position_in_grid]]) { y[i] = a * x[i]; }
+
 kernel void many(device float* out, constant Params& p, constant float2& c, constant uint& n, constant int& k,
                  uint i [[thread_position_in_grid]]) { out[i] = p.scale * c.x + p.tint.z + n + k + p.count + p.on; }
 
@@ -56,6 +60,9 @@ kernel void plane(device const float* image, device float* out, constant float& 
 
 kernel void hungry(device const float* x, device float* y, threadgroup Wide* s, uint i [[thread_position_in_grid]],
                    uint l [[thread_position_in_threadgroup]]) { s[l].a[0] = x[i]; y[i] = s[l].a[0]; }
+
+kernel void records(device Params* image, constant float& t, uint2 p [[thread_position_in_grid]],
+                    uint2 n [[threads_per_grid]]) { image[p.y * n.x + p.x].scale = t; }
 
 kernel void colors(device float4* image, constant float& t, uint2 p [[thread_position_in_grid]],
                     uint2 n [[threads_per_grid]]) { image[p.y * n.x + p.x] = float4(float2(p) / float2(n), t, 1); }
@@ -102,6 +109,50 @@ def test_only_written_arrays_are_copied(program: mnb.Program) -> None:
     (own_x, own_y, _) = (p.value for p in bound_call("test", program.saxpy, (x, y, 2.0), {}).parts)
     assert np.shares_memory(own_x, x), "what is only read need not be copied"
     assert not np.shares_memory(own_y, y)
+
+
+def test_arrays_that_only_the_widget_has_keep_their_memory(program: mnb.Program) -> None:
+    explorer = mnb.explore(program.plane, mnb.array(np.ones((64, 64), np.float32)), gain=1.0)
+    others = [mnb.array(np.full((64, 64), 7, np.float32)) for _ in range(4)]
+    explorer._frame({})
+    assert explorer._values[explorer._picture_index].max() == 1
+    del others
+
+
+def test_arrays_that_a_struct_points_to_are_copied() -> None:
+    program = mnb.compile("""struct Counts { device float* y; uint n; };
+    kernel void count(constant Counts& c, device float* out, constant float& by, uint2 i [[thread_position_in_grid]]) {
+        uint at = i.y * 8 + i.x;
+        c.y[at] += by;
+        out[at] = c.y[at];
+    }
+    kernel void grow(constant Counts& c, device float* out, uint2 i [[thread_position_in_grid]]) {
+        c.y[i.y * 8 + i.x] += 1;
+        out[i.y * 8 + i.x] += c.y[i.y * 8 + i.x];
+    }""", engine="cpu")  # fmt: skip
+    y = mnb.zeros(64, dtype="float32", device="cpu")
+    counts = {"y": y, "n": 64}
+    call = bound_call("test", program.count, (counts,), {"by": 1.0, "grid": (8, 8)})
+    assert [k.label for k in knobs(call)] == ["c.n", "by"], "an address has no slider"
+    assert call_text(call, [p.value for p in call.parts]) == "out = count(c=c, by=1.0, grid=(8, 8))"
+    explorer = mnb.explore(program.count, counts, by=1.0, grid=(8, 8))
+    for _ in range(2):
+        explorer._frame({})
+        assert explorer._values[explorer._picture_index].max() == 1, "each picture starts from the same arrays"
+    board = mnb.dashboard(program.count, counts, by=1.0, grid=(8, 8))
+    assert board.run() is not None
+    tuner = mnb.tune(program.count, counts, by=1.0, grid=(8, 8), threadgroup=[(8, 4), (4, 4)], run=False).run()
+    assert tuner.failures == []
+    live = mnb.animate(program.grow, counts, np.zeros((8, 8), np.float32), swap=())
+    for expected in (1, 3, 6):
+        live.step()
+        assert live.wait(300)
+        assert live.array("out").max() == expected
+    live.reset()
+    live.step()
+    assert live.wait(300)
+    assert live.array("out").max() == 1
+    assert np.asarray(y).max() == 0
 
 
 def test_changed_parameter_affects_only_its_argument(program: mnb.Program) -> None:
@@ -169,6 +220,21 @@ def test_a_row_of_threads_on_an_image_and_a_length_follow_the_grid(program: mnb.
     assert (made.shape, int(p["count"]), int(n)) == ((250,), 250, 252)
 
 
+def test_scalar_that_follows_the_grid_is_shown_as_it_is(program: mnb.Program) -> None:
+    params = {"scale": 1.0, "tint": (1, 2, 3), "count": 0, "on": True}
+    board = mnb.dashboard(program.many, p=params, c=(0, 1), n=4097, k=0, grid=4096)
+    _ = board.widget
+    board.controls["grid"].value = Fraction(1, 2)
+    assert board.wait(300)
+    assert "n=2049, " in board._events.call
+    assert board.settings["n"] == 2049
+    assert "n = 2049, " in board.labels[-1]
+    board.controls["n"].value = 5
+    assert board.wait(300)
+    assert "n=5, " in board._events.call
+    assert "n = 5, " in board.labels[-1]
+
+
 def test_nothing_grows_when_an_array_would_stay(program: mnb.Program) -> None:
     x, y = np.zeros(1 << 12, np.float32), np.zeros(1 << 12, np.float32)
     assert Sizes(bound_call("t", program.saxpy, (x, y, 1.0), {})).factors[-1] == 8
@@ -227,6 +293,28 @@ def test_a_setting_that_fails_is_shown_and_the_next_one_works(program: mnb.Progr
     assert board.timings[-1].threadgroup == (32,)
 
 
+def test_size_whose_arguments_cannot_be_made_is_shown_and_the_next_one_works(program: mnb.Program) -> None:
+    x, fails = np.ones(4096, np.float32), False
+
+    def sizes(factor: Fraction) -> dict[str, Any]:
+        if fails:
+            raise OSError("no data")
+        return {"x": x[: int(factor * x.size)], "a": 2.0}
+
+    board = mnb.dashboard(program.saxpy, x, a=2.0, sizes=sizes)
+    _ = board.widget
+    fails = True
+    board.controls["grid"].value = Fraction(1, 2)
+    assert board.wait(300)
+    assert board.error == "OSError: no data"
+    assert "no data" in board._view.value
+    fails = False
+    board.controls["grid"].value = Fraction(1, 4)
+    assert board.wait(300)
+    assert (board.error, board.timings[-1].grid) == ("", (1024,))
+    assert "grid=1024" in board._events.call
+
+
 def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
     x = np.ones(64, np.float32)
     board = mnb.dashboard(program.saxpy, x, a=2.0, ranges={"a": (-5, 1)})
@@ -236,6 +324,16 @@ def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
     bare = mnb.dashboard(program.saxpy, x, a=2.0, ranges={"a": None})
     _ = bare.widget
     assert "a" not in bare.controls
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_sliders_end_at_the_largest_numbers(program: mnb.Program, dtype: Any, sign: int) -> None:
+    largest = float(np.finfo(dtype).max)
+    value = sign * float(str(dtype(0.75 * largest)))
+    kernel = program.halved if dtype == np.float16 else program.saxpy
+    (knob,) = free_knobs(bound_call("test", kernel, (np.ones(64, dtype),), {"a": value}))
+    assert (knob.low, knob.high) == ((0, largest) if sign > 0 else (-largest, 0))
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------
@@ -275,6 +373,8 @@ def test_a_plane_is_colored_between_its_limits() -> None:
     assert shown(limits=(0, 2), origin="lower") == [[0, 255, 0], [0, 128, 255]]
     flat = read_png(Painter("t", (2, 2), "gray", None, "upper").paint(np.full((2, 2), 7, np.int32)))[1]
     assert (flat == 0).all()
+    nearly_flat = read_png(Painter("t", (1, 3), "gray", None, "upper").paint(np.array([[7, np.inf, -np.inf]])))[1]
+    assert nearly_flat[..., 0].tolist() == [[0, 255, 0]]
 
 
 def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
@@ -317,9 +417,16 @@ REFUSED = {
     "every slider taken": (
         lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, ranges={"gain": None}), "no scalar for a slider"),
     "no picture": (lambda p: mnb.explore(p.saxpy, X, a=1.0), r"shape \(H, W\).*got shape \(16,\)"),
+    "no numbers": (lambda p: mnb.explore(p.records, t=1.0, grid=(4, 4)), r"real numbers; got .*'tint'"),
     "an unknown buffer": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, picture="image"), "it writes: out"),
     "unknown colors": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, colors="mgma"), "'mgma'"),
     "unknown origin": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, origin="left"), "'upper' or 'lower'"),
+    "a range without end": (
+        lambda p: mnb.dashboard(p.saxpy, X, a=1.0, ranges={"a": (0, np.inf)}), r"\(low, high\).*got \(0, inf\)"),
+    "a range beyond the type": (
+        lambda p: mnb.dashboard(p.halved, X.astype(np.float16), a=1.0, ranges={"a": (0, 1e6)}), r"\(low, high\)"),
+    "limits without end": (
+        lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, limits=(0, np.inf)), r"got \(0, inf\)"),
     "bad limits": (lambda p: mnb.explore(p.plane, X.reshape(4, 4), gain=1.0, limits=(1, 1)), r"got \(1, 1\)"),
 }  # fmt: skip
 
@@ -456,17 +563,22 @@ def test_ipywidgets_knows_every_control(board: Dashboard) -> None:
 def test_cell_run_again_closes_its_earlier_widget(
     program: mnb.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run = 0
+
     class Shell:
         def get_parent(self) -> dict[str, Any]:
-            return {"metadata": {"cellId": "c0"}}
+            return {"header": {"msg_id": f"run {run}"}, "metadata": {"cellId": "c0"}}
 
     monkeypatch.setattr("IPython.core.getipython.get_ipython", Shell)
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
-    monkeypatch.setattr("metalnb.widgets.live_widget._in_cell", {})
-    first, second = mnb.monitor(), mnb.monitor()
+    first, beside, second = mnb.monitor(), mnb.monitor(), mnb.monitor()
     first._ipython_display_()
+    beside._ipython_display_()
+    assert (first.on, beside.on) == (True, True), "one run of a cell may show several"
+    run = 1
     first._ipython_display_()
-    assert first.on
+    assert (first.on, beside.on) == (True, False)
+    run = 2
     second._ipython_display_()
     assert (first.on, second.on) == (False, True)
     second.stop()
@@ -483,7 +595,7 @@ def test_widget_of_a_cell_is_freed_when_nothing_else_uses_it(monkeypatch: pytest
         def _create_box(self) -> Any:
             return SimpleNamespace(_repr_mimebundle_=dict)
 
-    monkeypatch.setattr("metalnb.widgets.live_widget._cell_id", lambda: "c1")
+    monkeypatch.setattr("metalnb.widgets.live_widget._place", lambda: ("c1", "a run"))
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
     shown = Small()
     shown._ipython_display_()
@@ -612,6 +724,44 @@ def test_a_call_is_written_as_python(program: mnb.Program) -> None:
     np.testing.assert_array_equal(out, program.many(p=params, c=(0.1, -4), n=64, k=-3, grid=64))
     assert text.startswith("out = many(p={'scale': 0.5, ")
     assert "c=(0.1, -4.0), n=64, k=-3, grid=64)" in text
+
+
+def test_a_call_as_python_has_all_options_of_the_call(program: mnb.Program) -> None:
+    x = np.ones((8, 8), np.float32)
+    call = bound_call("test", program.plane, (x,), {"gain": -np.inf, "shapes": {"out": (4, 16)}, "timeout": 5})
+    text = call_text(call, [p.value for p in call.parts])
+    assert text == "out = plane(image=image, gain=float('-inf'), grid=(8, 8), shapes={'out': (4, 16)}, timeout=5)"
+    assert call.dispatch().timeout == 5
+
+
+def test_parameters_may_have_pythons_keywords_as_names() -> None:
+    kernel = mnb.compile("""kernel void shrink(device const float* in, device float* is, constant float& lambda,
+        uint i [[thread_position_in_grid]]) { is[i] += lambda * in[i]; }""").shrink
+    x, y = np.ones((2, 64), np.float32)
+    call = bound_call("test", kernel, (x, y, 2.0), {})
+    text = call_text(call, [p.value for p in call.parts])
+    assert text == "shrink(**{'in': in_}, **{'is': is_}, **{'lambda': 2.0}, grid=64)"
+    given = {"shrink": kernel, "in_": x, "is_": y, "np": np}
+    eval(text, given)  # noqa: S307  (the text is a call)
+    eval(kernel.card.call, given)  # noqa: S307
+    assert (y == 1 + 2 + 1).all()
+    assert kernel.card.call == "shrink(in_, is_, **{'lambda': 1.0})"
+
+
+def test_parameters_may_be_named_like_the_options_of_a_call() -> None:
+    kernel = mnb.compile("""kernel void life(device const float* x, device float* grid, constant float& by,
+        uint i [[thread_position_in_grid]]) { grid[i] = by * x[i]; }""").life
+    x = np.ones(64, np.float32)
+    call = bound_call("test", kernel, (x, x.copy(), 2.0), {"grid": 32})
+    assert call_text(call, [p.value for p in call.parts]) == "life(x, grid, by=2.0, grid=32)"
+
+
+def test_plot_of_equal_times_is_at_these_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Any] = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: figures.append(figure))
+    plots_png([("equal", [3e-6] * 30, "bars"), ("others", [1e-6, 2e-6, 3e-6] * 10, "bars")])
+    low, high = figures[0].axes[0].get_xlim()
+    assert 2e-6 < low < 3e-6 < high < 4e-6
 
 
 def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: Dashboard) -> None:

@@ -96,8 +96,11 @@ class Cell:
     def diagnostic(self, line: int, column: int, message: str, hint: str = "", severity: str = "error") -> Diagnostic:
         """Return a diagnostic at a line and column of the edited text (from 1, the column in bytes of UTF-8)."""
         line = max(1, min(line, self.edited.line_count))
-        edited_line = self.edited.edited_line(line)
-        character = len(edited_line.encode()[: column - 1].decode(errors="ignore")) + 1
         text = self.edited.line(line)
-        character = min(self.edited.original_column(line, character), len(text) + 1)
+        character = min(self.original_column(line, column), len(text) + 1)
         return Diagnostic(line, character, message, text, self.name, hint, severity)
+
+    def original_column(self, line: int, column: int) -> int:
+        """Map a column (from 1, in bytes of UTF-8) of the edited text's line to the author's, in characters."""
+        before = self.edited.edited_line(line).encode()[: max(0, column - 1)]
+        return self.edited.original_column(line, len(before.decode(errors="ignore")) + 1)

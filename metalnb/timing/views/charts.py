@@ -20,6 +20,7 @@ _ROOF, _POINT = "#3b82c4", "#d9822b"
 _DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
 _DOT_WIDE = 0.1  # the approximate width of a dot, in decades
 _NUMBER_OFFSET = 13  # points from a dot's middle to the number beside it
+_NAME = 48  # most characters of a name
 _MARGIN = 4.0  # factor by which the axes extend beyond the data
 
 
@@ -29,13 +30,20 @@ def plot_timing(timing: Timing, ax: Any = None) -> Any:
         from matplotlib import pyplot as plt
 
         _, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
-    size, unit = next((s, u) for s, u in ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")) if timing.median * s >= 1)
+    units = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"))
+    size, unit = next(((s, u) for s, u in units if timing.median * s >= 1), (1e9, "ns"))
     ax.hist([size * s for s in timing.seconds], bins=min(30, max(5, len(timing.seconds) // 2)), color=_ROOF, alpha=0.7)
     ax.axvspan(size * timing.p20, size * timing.p80, color=_ROOF, alpha=0.15, label="p20 to p80")
     ax.axvline(size * timing.median, color=_POINT, label=f"median {seconds(timing.median)}")
-    ax.set(xlabel=f"{unit} per dispatch, {timing.clock} clock", ylabel="batches", title=timing.kernel)
+    ax.set(xlabel=f"{unit} per dispatch, {timing.clock} clock", ylabel="batches")
+    ax.set_title(_short(timing.kernel), parse_math=False)
     ax.legend(frameon=False)
     return ax
+
+
+def _short(name: str) -> str:
+    """Return a name for which there is room: a function's is its source."""
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def roofline_figure(roofline: Roofline) -> Any:
@@ -61,7 +69,7 @@ def roofline_figure(roofline: Roofline) -> Any:
     drawn_points: list[Pair] = []
     for number, t in points.items():
         point = (t.intensity or 0.0, t.throughput or 0.0)
-        (dot,) = ax.plot(*([v] for v in point), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
+        (dot,) = ax.plot(*([v] for v in point), "o", color=_POINT, markersize=13, label=f"{number} {_short(t.kernel)}")
         dot.set_gid(f"{_DOT}{number}")
         _number(ax, number, point, [p for p in drawn_points if _overlaps(p, point)])
         drawn_points.append(point)
@@ -110,6 +118,8 @@ def _dress(ax: Any, x: Pair, y: Pair) -> None:
         spine.set_visible(side in {"left", "bottom"})
     ax.legend(frameon=False, labelcolor=_INK, fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2,
               markerscale=0.6)  # fmt: skip
+    for text in ax.get_legend().get_texts():
+        text.set_parse_math(False)  # a function's source may have dollar signs
 
 
 def roofline_png(roofline: Roofline) -> bytes:

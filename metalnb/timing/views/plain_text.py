@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from metalnb.plurals import quantity
+
 from ..bottleneck import bottleneck
 from ..compare import Comparison
 from ..limits import Limits
@@ -34,7 +36,8 @@ def timing_text(timing: Timing) -> str:
 def figures(timing: Timing) -> list[str]:
     """Return the figures shown beside the median."""
     count = len(timing.seconds)
-    sample_text = f"{count} batches of {timing.batch:,}" if timing.batch > 1 else f"{count} runs"
+    samples = f"{quantity(count, 'batch', 'batches')} of {timing.batch:,}"
+    sample_text = samples if timing.batch > 1 else quantity(count, "run")
     spread = f"p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}, best {seconds(timing.best)}"
     return [f"median of {sample_text}, {timing.clock} clock", spread]
 

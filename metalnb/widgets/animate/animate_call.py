@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundCall, bound_call
 from ..knobs import free_knobs, set_ranges
-from ..painter import Painter
+from ..painter import Painter, check_numbers
 from .animation import Animation
 from .brush import Brush
 from .frames import Frames
@@ -59,7 +60,8 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     picture : str or callable, optional
         The name of the array to show; by default the one that the swap reads, else the first that the kernel writes. As
         for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays, or
-        of particles: it takes an object with the arrays by name, and returns an array of such a shape.
+        of particles: it takes an object with the arrays by name, which it must not change, and returns an array of
+        such a shape.
     draw : str or False, optional
         The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the one that is
         shown. False for none.
@@ -97,9 +99,9 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     """
     call = bound_call("animate", kernel, args, launch)
     caller = f"animate: {call.kernel.signature.name}"
-    if steps != int(steps) or steps < 1:
+    if not _is_number(steps) or steps % 1 != 0 or steps < 1:
         raise ArgumentError(f"{caller}: steps is a whole number of at least 1; got {steps!r}.")
-    if not 0 < rate <= _MAX_RATE:
+    if not _is_number(rate) or not 0 < rate <= _MAX_RATE:
         raise ArgumentError(f"{caller}: rate is in frames per second, above 0 and at most {_MAX_RATE}; got {rate!r}.")
     pairs = swap_pairs(caller, call, swap)
     look = picture if callable(picture) else _picture_source(caller, call, pairs, picture)
@@ -107,14 +109,19 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     knobs = set_ranges("animate", free_knobs(call), ranges)
     simulation = Simulation(call, pairs, None if target is None else _arrays(call)[target])
     first = _look(simulation, look)
-    painter = Painter(caller, np.shape(first), colors, limits, origin, keep_limits=True)
-    brush_or_none = None if target is None else Brush(target, simulation.array(target), brush)
+    check_numbers(caller, first.dtype)
+    painter = Painter(caller, first.shape, colors, limits, origin, keep_limits=True)
+    brush_or_none = None if target is None else Brush(caller, target, simulation.array(target), brush)
     frames_apart = max(1, round(rate))  # a second
     frames = Frames(simulation, lambda: _look(simulation, look), painter, brush_or_none, int(steps), frames_apart)
     animation = Animation(frames, knobs, rate)
     if play:
         animation.play()
     return animation
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 def _arrays(call: BoundCall) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -135,12 +136,15 @@ class Animation(Live):
         Raises
         ------
         ArgumentError
-            For another kind of file, or without ffmpeg.
+            For another kind of file, or without ffmpeg; for less than one frame, or a rate that is not above 0.
         """
         path, kind = Path(path), Path(path).suffix.lower()
         caller = f"animate: {self._name}"
-        if kind not in _KINDS or frames < 1:
+        if kind not in _KINDS or frames % 1 or frames < 1:
             raise ArgumentError(f"{caller}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
+        if rate is not None and not 0 < rate < math.inf:
+            raise ArgumentError(f"{caller}: rate is in frames per second, above 0; got {rate!r}.")
+        frames = int(frames)
         colors = self._frames.painter.palette
         with self._frames.upcoming(frames) as pixels:
             if kind == ".gif":
@@ -162,7 +166,7 @@ class Animation(Live):
             self.error = ""
         except Exception as error:  # noqa: BLE001  (shown in place of a result; the buttons stay alive)
             self.error = f"{type(error).__name__}: {error}"
-            self._clock.pause()
+            self._clock.stop()  # a redraw would remove the message
         self._show()
 
     def _show(self) -> None:
@@ -178,6 +182,11 @@ class Animation(Live):
 
     def _on_turn(self, knob: Knob, value: Any) -> None:
         self._frames.settings = {**self._frames.settings, knob: value}
+        if self._player is not None:
+            self._events.call = self._python()
+            if not self.playing:
+                self._events.alt = self._alt()
+                self._schedule_pictures()
 
     def _on_recolor(self, name: str) -> None:
         self._frames.recolor(name)
@@ -189,7 +198,8 @@ class Animation(Live):
             with self._frames.upcoming(count) as pixels:
                 data = gif(enlarge(pixels), self._frames.painter.palette, self._clock.rate)
         except Exception as error:  # noqa: BLE001  (likewise)
-            self.pause()  # another frame would remove the message
+            self._clock.stop()  # another frame would remove the message
+            self._clock.wait(_PATIENCE)
             self.error = f"{type(error).__name__}: {error}"
             self._show()
             self._events.send({"failed": name}, [])
@@ -197,7 +207,7 @@ class Animation(Live):
             self._events.send({"save": name}, [data])
 
     def _on_replaced(self) -> None:
-        self._clock.pause()
+        self._clock.stop()
 
     # --- showing -----------------------------------------------------------------------------------------------------
 
@@ -235,4 +245,5 @@ class Animation(Live):
         )  # fmt: skip
         self._events = self._player.events
         self._events.alt, self._events.call = self._alt(), self._python()
+        self._player.show(self.error)
         return self._player.box

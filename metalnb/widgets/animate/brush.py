@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.errors import ArgumentError
+
 __all__ = ["Brush"]
 
 Point = tuple[float, float]
@@ -19,12 +21,14 @@ class Brush:
 
     Parameters
     ----------
+    caller : str
+        For messages: the function and the kernel.
     name : str
         The name of the array.
     array : numpy.ndarray
         The array at the start, of shape (H, W) or (H, W, C).
     value : float or sequence of C floats, optional
-        The value to draw; by default the greatest number of the array, or 1 if all of its numbers are equal.
+        The value to draw; by default the greatest finite number of the array, or one more if all are equal.
 
     Attributes
     ----------
@@ -34,16 +38,23 @@ class Brush:
         The radius, in elements.
     low, high : float
         The numbers at the start.
+
+    Raises
+    ------
+    ArgumentError
+        For a value that does not fit the array.
     """
 
-    def __init__(self, name: str, array: np.ndarray[Any, Any], value: Any = None) -> None:
+    def __init__(self, caller: str, name: str, array: np.ndarray[Any, Any], value: Any = None) -> None:
         self.name = name
-        low, high = float(np.nanmin(array)), float(np.nanmax(array))
+        _check_value(caller, array.shape[2:], value)
+        numbers = array[np.isfinite(array)]
+        low, high = (float(numbers.min()), float(numbers.max())) if numbers.size else (0.0, 1.0)
         self.low, self.high = low, high if high > low else low + 1
         self.value = self.high if value is None else value
         self.erasing_value = low if array.ndim == 2 else array[0, 0].tolist()
         self.is_scalar = array.ndim == 2 and np.ndim(self.value) == 0
-        if self.is_scalar:
+        if self.is_scalar and np.isfinite(self.value):
             self.low, self.high = min(self.low, self.value), max(self.high, self.value)
         self.radius = max(1.0, round(min(array.shape[:2]) / 40))
         self._last: Point | None = None
@@ -62,6 +73,17 @@ class Brush:
             start = end if self._last is None else np.asarray(self._last, float) * size - 0.5
             _line(array, start, end, self.radius, value.astype(array.dtype))
             self._last = point
+
+
+def _check_value(caller: str, pixel: tuple[int, ...], value: Any) -> None:
+    """Reject a value to draw that is no number, nor one for each of a pixel's numbers."""
+    try:
+        shape = np.shape(np.asarray(0.0 if value is None else value, np.float64))
+    except (TypeError, ValueError):
+        shape = (-1,)
+    if shape not in {(), pixel}:
+        several = f", or {pixel[0]} of them" if pixel else ""
+        raise ArgumentError(f"{caller}: brush is a number{several}; got {value!r}.")
 
 
 def _ends(dtype: np.dtype[Any]) -> tuple[int, int]:

@@ -31,7 +31,7 @@ class FrameClock:
     """
 
     def __init__(self, work: Callable[[bool], None], rate: float) -> None:
-        self.rate = rate
+        self._rate = rate
         self.playing = False
         self._work = work
         self._single = 0
@@ -42,6 +42,18 @@ class FrameClock:
         self._frame_times: deque[float] = deque(maxlen=_RECENT)
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
+
+    @property
+    def rate(self) -> float:
+        """Frames per second; a change also holds for the next frame."""
+        return self._rate
+
+    @rate.setter
+    def rate(self, rate: float) -> None:
+        with self._changed:
+            self._rate = rate
+            self._due = min(self._due, time.monotonic() + 1 / rate)
+            self._changed.notify_all()
 
     @property
     def measured_rate(self) -> float:
@@ -57,10 +69,16 @@ class FrameClock:
             self._start()
 
     def pause(self) -> None:
-        """Stop requesting frames; the current one is finished."""
+        """Stop requesting frames; the current one is finished, and redrawn if that was requested."""
         with self._changed:
-            self.playing, self._single, self._redraw = False, 0, False
+            self.playing, self._single = False, 0
             self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Pause, and request no redraw either."""
+        with self._changed:
+            self._redraw = False
+            self.pause()
 
     def step(self) -> None:
         """Request one frame."""
@@ -94,7 +112,7 @@ class FrameClock:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = spawn(self._run, self.pause)
+            self._thread = spawn(self._run, self.stop)
         self._changed.notify_all()
 
     def _run(self) -> None:

@@ -127,16 +127,19 @@ class Frames:
 
     @contextlib.contextmanager
     def upcoming(self, count: int) -> Iterator[Iterator[Any]]:
-        """Provide the pixels of the state and of the next frames, then restore the state.
+        """Provide the pixels of the state and of the next frames, then restore the state and the colors' limits.
 
         Within the context, which ends in the thread that entered it, no other thread makes frames.
         """
         with self._lock:
-            state = self.simulation.take_state()
+            self._draw()
+            self.simulation.set(self.settings)
+            state, limits = self.simulation.take_state(), self.painter.limits
             try:
                 yield self._pixels(count)
             finally:
                 self.simulation.restore(state)
+                self.painter.limits = limits
 
     def _pixels(self, count: int) -> Iterator[Any]:
         for n in range(count):

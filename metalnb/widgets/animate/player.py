@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from html import escape
@@ -80,7 +81,6 @@ class Player:
             self.events,
         ]  # fmt: skip
         self.box: Any = controls.side_by_side(parts, self._view())
-        self.show("")
 
     def show(self, error: str) -> None:
         """Show the latest picture, and from time to time the figures below it."""
@@ -158,7 +158,8 @@ class Player:
         set_radius, set_value = (functools.partial(set_attribute, name) for name in ("radius", "value"))
         sliders = [controls.number_slider("brush", 1, widest, brush.radius, set_radius, step=1)]
         if brush.is_scalar:
-            sliders.append(controls.number_slider("draws", brush.low, brush.high, brush.value, set_value))
+            value = brush.value if math.isfinite(brush.value) else brush.high
+            sliders.append(controls.number_slider("draws", brush.low, brush.high, value, set_value))
         return sliders
 
     def _on_key(self, key: str) -> None:

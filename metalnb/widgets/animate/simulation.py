@@ -18,6 +18,9 @@ from ..knobs import Knob, apply_settings
 
 __all__ = ["Simulation", "swap_pairs"]
 
+# Steps since the start; the arrays by their positions; the contents of the arrays that structs point to.
+State = tuple[int, Mapping[int, Any], Sequence[Any]]
+
 _TAKES_ON = {"update", ""}  # with these uses of an array, a step may continue from its own results in place
 
 
@@ -80,15 +83,18 @@ class Simulation:
 
     def reset(self) -> None:
         """Go back to the start; the scalars keep their values."""
-        self.restore((0, self._start))
+        self.restore((0, self._start, [contents for _, contents in self.call.pointees]))
 
-    def take_state(self) -> tuple[int, Mapping[int, Any]]:
+    def take_state(self) -> State:
         """Return the state, for `restore`."""
-        return self.steps, {i: copy_to_host(self._engine, self._values[i]) for i in self._start}
+        copies = {i: copy_to_host(self._engine, self._values[i]) for i in self._start}
+        return self.steps, copies, [memory.copy() for memory, _ in self.call.pointees]
 
-    def restore(self, state: tuple[int, Mapping[int, Any]]) -> None:
+    def restore(self, state: State) -> None:
         """Go back to a state."""
-        self.steps, copies = state
+        self.steps, copies, pointees = state
+        for (memory, _), contents in zip(self.call.pointees, pointees, strict=True):
+            np.copyto(memory, contents)
         for i, array in copies.items():
             self._put(self._values[i], array)
 
@@ -98,8 +104,11 @@ class Simulation:
         return value if binding_of(value) is None else copy_to_host(self._engine, value)
 
     def arrays(self) -> SimpleNamespace:
-        """Return all arrays, by the names of their parameters."""
-        return SimpleNamespace(**{name: self.array(name) for name in self._places})
+        """Return all arrays, by the names of their parameters; none can be written, since some are the caller's."""
+        views = {name: self.array(name).view() for name in self._places}
+        for view in views.values():
+            view.flags.writeable = False
+        return SimpleNamespace(**views)
 
     @contextmanager
     def open_array(self, name: str) -> Iterator[np.ndarray[Any, Any]]:
@@ -145,9 +154,11 @@ def swap_pairs(caller: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]
     indices = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:
         return _find_pairs(caller, call, indices)
-    pairs = [swap] if len(swap) == 2 and all(isinstance(name, str) for name in swap) else list(swap)
+    pairs = list(swap) if isinstance(swap, Sequence) else [swap]
+    if len(pairs) == 2 and all(isinstance(name, str) for name in pairs):
+        pairs = [swap]
     names = [name for pair in pairs for name in (pair if isinstance(pair, (tuple, list)) else (pair,))]
-    if any(len(pair) != 2 or isinstance(pair, str) for pair in pairs) or not set(names) <= indices.keys():
+    if any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in pairs) or not set(names) <= indices.keys():
         rule = f'swap is ("read", "written"), or several such pairs, of {", ".join(indices)}'
         raise ArgumentError(f"{caller}: {rule}; got {swap!r}.")
     if len(set(names)) < len(names):

@@ -106,6 +106,7 @@ class Dashboard(Live):
         self.timings: list[Timing] = []
         self.labels: list[str] = []
         self.error = ""
+        self._python = ""  # the call of the latest setting that has arguments
         group = trim_grid(call.dispatch().threadgroup)
         self._groups = sorted({*some_groups(call.kernel.signature, call.grid), group}, key=_threads)
         self._setting = Setting(Fraction(1), group)
@@ -117,8 +118,8 @@ class Dashboard(Live):
     def settings(self) -> dict[str, Any]:
         """The positions of the sliders: grid, threadgroup, and each scalar."""
         setting = self._setting
-        scalars = {k.label: setting.knobs.get(k, k.value) for k in self._knobs}
-        return {"grid": trim_grid(self._grid(setting)), "threadgroup": setting.threadgroup, **scalars}
+        sizes = {"grid": trim_grid(self._grid(setting)), "threadgroup": setting.threadgroup}
+        return {**sizes, **self._scalars(setting)}
 
     def run(self) -> Timing | None:
         """Measure the current setting again and wait for it; None if it failed (see `error`)."""
@@ -134,6 +135,11 @@ class Dashboard(Live):
 
     def _grid(self, setting: Setting) -> Grid:
         return self._sizes.grid(setting.factor)
+
+    def _scalars(self, setting: Setting) -> dict[str, Any]:
+        """Return the scalars of a setting, by their labels; some follow the grid until their sliders are moved."""
+        numbers = {k: self._sizes.number(k, setting.factor) for k in self._knobs}
+        return {k.label: setting.knobs.get(k, number) for k, number in numbers.items()}
 
     def _turn(self, **change: Any) -> None:
         """Change the setting, and measure it soon."""
@@ -154,6 +160,7 @@ class Dashboard(Live):
         try:
             values = apply_settings(self._call.parts, setting.knobs, self._sizes.values(setting.factor))
             grid = self._grid(setting)
+            self._python = call_text(self._call, values, grid=grid, threadgroup=setting.threadgroup)
             timing = quick(self._call.dispatch(values, grid=grid, threadgroup=setting.threadgroup))
         except Exception as error:  # noqa: BLE001  (shown in place of a result; the sliders stay alive)
             self.error = f"{type(error).__name__}: {error}"
@@ -163,7 +170,7 @@ class Dashboard(Live):
         self.timings.append(timing)
 
     def _label(self, setting: Setting) -> str:
-        scalars = [f"{k.label} = {_number_text(setting.knobs.get(k, k.value))}" for k in self._knobs]
+        scalars = [f"{label} = {_number_text(value)}" for label, value in self._scalars(setting).items()]
         size = f"grid {threads(trim_grid(self._grid(setting)))}"
         return ", ".join([size, f"threadgroup {threads(setting.threadgroup)}", *scalars])
 
@@ -221,7 +228,7 @@ class Dashboard(Live):
         for knob in self._knobs:
             self.controls[knob.label] = controls.knob_control(knob, functools.partial(self._turn_knob, knob))
         nudge = functools.partial(controls.nudge, self.controls)
-        self._events = PageEvents(call=self._python(), off=self._on_leave, key=nudge)
+        self._events = PageEvents(call=self._python, off=self._on_leave, key=nudge)
         self._button = controls.button("Run", "play", turn, tip=f"measure {signature.name} again")
         self._note = controls.html()
         self._view = controls.html(self.html())
@@ -230,11 +237,6 @@ class Dashboard(Live):
         parts = [*self.controls.values(), controls.player(self.controls), buttons, self._note, self._events]
         return controls.side_by_side(parts, self._view)
 
-    def _python(self) -> str:
-        setting = self._setting
-        values = apply_settings(self._call.parts, setting.knobs, self._sizes.values(setting.factor))
-        return call_text(self._call, values, grid=self._grid(setting), threadgroup=setting.threadgroup)
-
     def _show_note(self, text: str) -> None:
         if self._box is not None:
             self._note.value = f'<span style="opacity:.7">{text}</span>'
@@ -242,7 +244,7 @@ class Dashboard(Live):
     def _draw(self) -> None:
         if self._box is not None:
             self._view.value = self.html()
-            self._events.call = self._python()
+            self._events.call = self._python
             self._schedule_pictures()
 
 

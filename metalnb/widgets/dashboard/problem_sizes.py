@@ -47,6 +47,7 @@ class Sizes:
         self.call = call
         self._launch_of = launch_of
         self._latest: tuple[Fraction, list[Any]] | None = None
+        self._resized = call
         if launch_of is not None:
             self.tied: list[Knob] = []
             self.factors = _factors(call.grid)
@@ -61,6 +62,10 @@ class Sizes:
         """Return the grid of a size."""
         return self._grids[factor]
 
+    def number(self, knob: Knob, factor: Fraction) -> Any:
+        """Return a scalar's value at a size, unless a slider sets it."""
+        return _scale_length(knob.value, _ties(self.call.grid, factor)) if knob in self.tied else knob.value
+
     def values(self, factor: Fraction) -> list[Any]:
         """Return the arguments of a size, in buffer order; those of the latest size are kept.
 
@@ -73,6 +78,7 @@ class Sizes:
             if self._launch_of is not None:
                 launch = self._launch_of(factor)
                 resized = self.call if factor == 1 else bound_call("dashboard", self.call.kernel, (), launch)
+                self._resized = resized  # keeps the memory alive that pointers in its values lead to
                 self._latest = factor, [p.value for p in resized.parts]
                 return self._latest[1]
             ties = _ties(self.call.grid, factor)

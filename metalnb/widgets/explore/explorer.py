@@ -19,7 +19,7 @@ from ..bound_call import BoundCall, bound_call
 from ..call_text import call_text
 from ..knobs import Knob, apply_settings, free_knobs, set_ranges
 from ..live_widget import Live
-from ..painter import Painter
+from ..painter import Painter, check_numbers
 
 __all__ = ["Explorer", "explore"]
 
@@ -88,6 +88,7 @@ def explore(
     if not knobs:
         raise ArgumentError(f"{caller}: has no scalar for a slider. Add one to the kernel: constant float& name.")
     part = call.parts[picture_index]
+    check_numbers(caller, part.value.dtype)
     painter = Painter(caller, part.value.shape, colors, limits, origin)
     return Explorer(call, picture_index, knobs, painter, _window(caller, knobs, window))
 
@@ -174,6 +175,7 @@ class Explorer(Live):
         try:
             for i in self._written:
                 self._values[i][...] = self._call.parts[i].value
+            self._call.restore_pointees()
             start = time.perf_counter()
             self._call.dispatch(apply_settings(self._call.parts, settings, self._values)).run()
             ran = time.perf_counter()

@@ -62,7 +62,7 @@ def monitor_text(monitor: DispatchRecorder) -> str:
         speed = f"  {_rate(usual):>9}  {_share(usual):>6}" if usual.bandwidth else ""
         operations = _operations(monitor, kind, row)
         speed += f"  {operations}" if operations else ""
-        times = html_parts.sparkline([s.seconds for s in row.tail])
+        times = html_parts.sparkline([s.seconds for s in list(row.tail)])
         title = f"{kind.kernel:<20} {grid:>{width}}"
         lines.append(f"  {title} {row.count:>7,} × {seconds(usual.seconds):>8}{speed}  {times}")
     return "\n".join(lines)

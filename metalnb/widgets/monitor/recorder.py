@@ -196,10 +196,11 @@ class DispatchRecorder:
         key = (id(binary), grid, threadgroup, *sizes)
         kind = self._kinds.get(key) or self._kinds.setdefault(key, self._kind(binary, grid, threadgroup, sizes))
         record = DispatchRecord(self._epoch + start, kind, seconds)
-        row = self.rows.get(kind) or self.rows.setdefault(kind, KernelStats())
+        row = self.rows.get(kind) or KernelStats()
         row.count += 1
         row.seconds += seconds
         row.tail.append(record)
+        self.rows[kind] = row  # another thread may show it from now on
         self._seen.append(record)
 
     def _kind(self, binary: Any, grid: Grid, threadgroup: Grid, sizes: list[int]) -> DispatchKind:

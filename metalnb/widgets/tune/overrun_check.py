@@ -49,6 +49,7 @@ class GuardedArguments:
         """Restore the original contents."""
         for i, part in self._written:
             self.values[i][...] = part.value
+        self.call.restore_pointees()
 
     def find_overrun(self) -> str:
         """Return the name of an array that was written past its end since the last call; empty if there is none."""

@@ -164,10 +164,11 @@ class Sweep:
 
     def _measure_baseline(self, guarded: GuardedArguments) -> Mapping[str, Any] | None:
         """Run the baseline; return its results, or None if there are none to compare with."""
-        trial = self._try(replace(self.baseline, timing=None, error=""), guarded, None)
+        reference = self._reference if self.check else None
+        trial = self._try(replace(self.baseline, timing=None, error=""), guarded, reference or None)
         self.baseline = trial
-        if self._reference and self.check:
-            return self._reference
+        if reference:
+            return reference
         if trial.error or not self.check:
             return None
         self._step(guarded.reset)
@@ -227,7 +228,8 @@ class Sweep:
         """Return whether a configuration equals the baseline, which is measured only once and has no gain."""
         constants = self.call.kernel.program.constants
         same_constants = all(constants.get(name) == value for name, value in trial.constants.items())
-        return same_constants and (trial.threadgroup, trial.engine) == (self.baseline.threadgroup, self.baseline.engine)
+        same_threadgroup = trim_grid(trial.threadgroup) == self.baseline.threadgroup
+        return same_constants and same_threadgroup and trial.engine == self.baseline.engine
 
     def _as_baseline(self, trial: Trial) -> Trial:
         return replace(trial, timing=self.baseline.timing, error=self.baseline.error)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from metalnb.plurals import quantity
 from metalnb.timing.units import rate, seconds, threads, times, trim_grid
 
@@ -207,7 +209,8 @@ def _failures(trials: Sequence[Trial]) -> str:
 
 def constants_text(constants: Mapping[str, Any]) -> list[str]:
     """Return each constant with its value."""
-    return [f"{name} = {value!r}" for name, value in constants.items()]
+    plain_values = {name: v.item() if isinstance(v, np.generic) else v for name, v in constants.items()}
+    return [f"{name} = {value!r}" for name, value in plain_values.items()]
 
 
 def _brief(text: str) -> str:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from metalnb import engine as engine_package
-from metalnb.call.engine_arrays import residents
+from metalnb.call.struct_pointers import arrays_of
 from metalnb.errors import ArgumentError, EngineUnavailable, LaunchError
 
-from ..bound_call import BoundCall, bound_call
+from ..bound_call import BoundCall, bound_call, check_kernel
 from ..live_widget import Live
 from .sweep import Sweep
 from .sweep_view import sweep_html, sweep_text
@@ -85,6 +85,7 @@ def tune(
     >>> mnb.tune(product, a, b, n, constants={"ROWS": [1, 2, 4]}, threadgroup=[(32, 8)],
     ...          grid=lambda ROWS: (n, n // ROWS), reference=a @ b)              # doctest: +SKIP
     """
+    check_kernel("tune", kernel)
     changing = {name: value for name, value in launch.items() if callable(value)}
     fixed = {name: resolve(kernel, {}, value) for name, value in launch.items()}
     if callable(threadgroup):
@@ -97,7 +98,7 @@ def tune(
         except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
             return replace(trial, error=trial.error or failure(error))
 
-    names = _engines(kernel, engines, has_residents=bool(residents((*args, *fixed.values()))))
+    names = _engines(kernel, engines, has_residents=any(True for _ in arrays_of([*args, *fixed.values()])))
     configurations = [launch_of(trial) for trial in trials(call, threadgroup, constants or {}, names)]
 
     def rebind(trial: Trial) -> BoundCall:

@@ -1,0 +1,17 @@
+"""The names of a kernel's parameters in Python, which has keywords that MSL does not have: ``in``, ``lambda``."""
+
+from __future__ import annotations
+
+import keyword
+
+__all__ = ["named_argument", "variable_of"]
+
+
+def variable_of(name: str) -> str:
+    """Return a variable's name for a parameter: ``in_`` for one called ``in``."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def named_argument(name: str, value: str) -> str:
+    """Return an argument that is passed by its parameter's name, as Python."""
+    return f"**{{{name!r}: {value}}}" if keyword.iskeyword(name) else f"{name}={value}"
