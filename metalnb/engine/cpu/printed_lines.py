@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from metalnb.msl.language.print_formats import Conversion, conversions
 
+from ..process_locks import new_lock
 from .toolchain import borrow_region
 
 __all__ = ["MAX_LINES", "format_line", "run_printing"]
@@ -20,7 +20,7 @@ __all__ = ["MAX_LINES", "format_line", "run_printing"]
 MAX_LINES = 1000  # per dispatch
 _BYTES = 1 << 20  # for the output of a dispatch
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def run_printing(library: Any, dispatch: bytes) -> None:

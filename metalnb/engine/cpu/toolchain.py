@@ -220,7 +220,13 @@ def pool() -> ctypes.CDLL:
     library.metalnb_return.argtypes = (ctypes.c_void_p,)
     library.metalnb_return.restype = None
     library.metalnb_open.argtypes = (ctypes.c_uint32,)
-    library.metalnb_open((cores() or 1) - 1)
+
+    def open_pool() -> None:
+        library.metalnb_open((cores() or 1) - 1)
+
+    open_pool()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=open_pool)
     return library
 
 

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import struct
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from metalnb.errors import EngineUnavailable, KernelFault
 from metalnb.msl.text.edits import EditedText
 
 from ..base import Grid
+from ..process_locks import new_lock
 from ..unit import Unit
 from . import toolchain
 from .cpu_engine import dispatch
@@ -104,7 +104,7 @@ class _Watched(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("start", "size", "before", "after")]
 
 
-_lock = threading.Lock()
+_lock = new_lock()
 _BEFORE, _AFTER = 9 << 30, 17 << 30  # for negative int indices, and uint ones wrapped below 0, of 4 bytes
 _LOG = 32 << 20
 _MAX_INITIAL = 64 << 10
