@@ -5,7 +5,6 @@ from __future__ import annotations
 from metalnb.msl.signature import Signature
 
 from ..clang.entry_point import kernel_call, source_with_entry
-from ..clang.loop_exits import add_back_paths
 from ..unit import Unit
 from .iteration_ends import mark_iteration_ends
 
@@ -67,11 +66,12 @@ def fiber_text(unit: Unit) -> str:
 
 
 def lane_text(unit: Unit) -> str:
-    """Return a unit's source for the vectorizer: the entry point is one thread, which queries its position."""
-    cell = add_back_paths(unit.text) if unit.signature.simd else unit.text
+    """Return a unit's source for the vectorizer: the entry point is one thread, which queries its position.
+
+    The unit has paths back: see `metalnb.engine.clang.loop_exits`.
+    """
     return _inline_pragma(unit) + source_with_entry(
         unit,
-        cell=cell if cell != unit.text else "",
         entry="#pragma clang attribute pop\n"
         'extern "C" void metalnb_thread(const metal::ulong* $arguments, const $region* r) {\n'
         f"{_buffer_pointers(unit.signature)}"
