@@ -6,7 +6,6 @@ from metalnb.msl.signature import Signature
 
 from ..clang.entry_point import kernel_call, source_with_entry
 from ..unit import Unit
-from .iteration_ends import mark_iteration_ends
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
@@ -52,10 +51,12 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
 
 
 def fiber_text(unit: Unit) -> str:
-    """Return a unit's source for threads that converge: the entry point is one thread."""
+    """Return a unit's source for threads that converge: the entry point is one thread.
+
+    The unit's iterations are marked: see `metalnb.engine.cpu.iteration_ends`.
+    """
     return _inline_pragma(unit) + source_with_entry(
         unit,
-        cell=mark_iteration_ends(unit.text).text,
         entry="#pragma clang attribute pop\n"
         f"{_HIDDEN} void metalnb_thread(const metal::ulong* $arguments, const $region* $r, unsigned $index) {{\n"
         f"{_buffer_pointers(unit.signature)}"

@@ -23,6 +23,7 @@ from . import toolchain
 from .cpu_engine import dispatch
 from .entry_texts import fiber_text
 from .ir_build import compile_object
+from .iteration_ends import mark_unit
 from .reserved_memory import reserve_memory, worker_region
 
 __all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
@@ -164,8 +165,8 @@ def run_traced(
 
 
 @functools.lru_cache(32)
-def _load(code: bytes, text: str) -> ctypes.CDLL:
-    library, _ = toolchain.load_kernel_library(code, "steps", text)
+def _load(code: bytes, texts: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+    library, _ = toolchain.load_kernel_library(code, "steps", dict(texts))
     library.metalnb_prepare.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = library.metalnb_recorded.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
@@ -177,7 +178,8 @@ def _load(code: bytes, text: str) -> ctypes.CDLL:
 def _library(unit: Unit, text: str) -> ctypes.CDLL:
     traced_unit = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
     head = f'#line 1 "steps"\n{_STEPS.read_text(encoding="utf-8")}\n'
-    return _load(compile_object(traced_unit, head + fiber_text(traced_unit), _FLAGS), text)
+    marked = mark_unit(traced_unit)
+    return _load(compile_object(marked, head + fiber_text(marked), _FLAGS), tuple(traced_unit.texts.items()))
 
 
 class _ZonedCopy:
