@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from metalnb import engine as engines
 from metalnb.display.memory_table import memory_table
+from metalnb.engine.process_locks import new_reentrant_lock
 from metalnb.errors import KernelFault
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Lease:
 
     __slots__ = ("__array_interface__", "_block")
 
-    _lock = threading.RLock()  # re-entrant: the garbage collector may run `__del__` inside `__init__`
+    _lock = new_reentrant_lock()  # re-entrant: the garbage collector may run `__del__` inside `__init__`
 
     def __init__(self, block: Block, interface: dict[str, Any]) -> None:
         self.__array_interface__ = interface
@@ -182,7 +182,7 @@ class Pool:
         self.engine = engine
         self.used = self.peak = self._allocated = 0
         self._free: defaultdict[int, list[_Piece]] = defaultdict(list)
-        self._lock = threading.RLock()  # re-entrant: the garbage collector may run `take_back` inside `give`
+        self._lock = new_reentrant_lock()  # re-entrant: the garbage collector may run `take_back` inside `give`
         self._kind: type[Block] = Block
 
     @property

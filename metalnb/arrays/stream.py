@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
+from metalnb.engine.process_locks import new_lock
 from metalnb.errors import KernelFault
 
 from .memory_pool import pool_of
@@ -22,7 +22,7 @@ __all__ = ["clear_cache", "start", "synchronize"]
 _MAX_IN_FLIGHT = 64  # most dispatches in flight: the memory that they use cannot be freed before they are done
 
 _in_flight: defaultdict[str, deque[Ticket]] = defaultdict(deque)
-_lock = threading.Lock()  # so that a block has the ticket of the last dispatch started
+_lock = new_lock()  # so that a block has the ticket of the last dispatch started
 
 
 def start(

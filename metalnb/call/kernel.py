@@ -6,7 +6,6 @@ import contextlib
 import functools
 import importlib
 import operator
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from metalnb.display import Card, bundle, cards_html
 from metalnb.engine.base import Binary, Engine, Grid, Ticket, compiled
+from metalnb.engine.process_locks import new_lock
 from metalnb.engine.time_limits import call_limit, check_limit
 from metalnb.engine.unit import Unit
 from metalnb.errors import KernelFault, MetalnbError
@@ -162,7 +162,7 @@ class Kernel:
         self._places = tuple(signature.params.index(p) for p in present)
         self._simple = len(present) == len(signature.params)
         self._binary: Binary | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.before_call: Callable[[Kernel, tuple[Any, ...], dict[str, Any]], None] | None = None
 
     @functools.cached_property

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import threading
 import warnings
 
 from metalnb.errors import EngineUnavailable
 
 from .base import Engine
 from .engine_list import EngineList, EngineStatus
+from .process_locks import new_reentrant_lock
 
 __all__ = ["REGISTRY", "RENAMED", "current", "engines", "named", "use", "why_current"]
 
@@ -25,7 +25,7 @@ REGISTRY = {
 
 RENAMED = {"native": "cpu"}  # former names, which sources and pickles may still contain
 
-_lock = threading.RLock()
+_lock = new_reentrant_lock()
 _chosen: list[str] = []
 
 

@@ -7,16 +7,16 @@ empty tuple.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .base import Engine, Grid, Observation, Observer, Ticket
+from .process_locks import new_lock
 
 __all__ = ["Observable", "Stopwatch", "observe"]
 
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 class Observable:

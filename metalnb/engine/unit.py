@@ -7,7 +7,7 @@ import os
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metalnb.msl.language.versions import DEFAULT, Version
@@ -74,6 +74,12 @@ class Unit:
     def text(self) -> str:
         """The text of the cell."""
         return self.texts[MAIN]
+
+    def with_texts(self, texts: Mapping[str, str]) -> Unit:
+        """Return the unit with other texts, whose lines keep their numbers."""
+        changed = replace(self)
+        changed._texts.update(texts)  # noqa: SLF001  (its own)
+        return changed
 
     def is_absent(self, param: Param) -> bool:
         """Return whether a function constant removes a parameter (MSL 5.8.1)."""

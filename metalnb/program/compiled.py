@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.call.packing import struct_dtype
 from metalnb.display import bundle, cards_html
+from metalnb.engine.process_locks import new_lock
 from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import ArgumentError
 from metalnb.library_includes import bundle_files
@@ -174,7 +174,7 @@ class Program(Mapping[str, Kernel]):
 
 _PROGRAMS_KEPT = 256
 _programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def compile(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-import threading
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from metalnb.arrays.array import Array, empty
 from metalnb.arrays.convert import asarray
 from metalnb.arrays.dtype_info import finfo
 from metalnb.arrays.promotion import DTYPES, as_dtype, is_float, is_integer
+from metalnb.engine.process_locks import new_lock
 from metalnb.library_kernels.indexing.take_and_put import take
 from metalnb.library_kernels.launching.copying import check_writable, copy_into
 from metalnb.library_kernels.launching.element_bits import as_bits, width
@@ -61,7 +61,7 @@ class Generator(Distributions):
         self.key = key_of(seed)
         self.used = 0
         self.device = device
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def __repr__(self) -> str:
         return f"<metalnb.random.Generator key={self.key:#x} used={self.used}>"

@@ -56,6 +56,11 @@ def test_in_a_grid_of_two_dimensions_the_position_has_two(capsys: pytest.Capture
     ("100%% %s", '"done"', "100% done"),
     ("%ld %lu", "long(-1) << 40, ulong(1) << 40", "-1099511627776 1099511627776"),
     ("%d %d", "true, uchar(200)", "1 200"),
+    ("%u %lx %llx", "-1, long(-1), long(-2)", "4294967295 ffffffffffffffff fffffffffffffffe"),
+    ("%hx %hhx %v2hhu %#o", "short(-1), char(-1), char2(-1, 1), 8", "ffff ff 255,1 010"),
+    ("%c%c|%3c", "'%', '%', char(-23)", "%%|  é"),
+    ("%a %A %9a|%a", "1.5f, 10.0f, 1.0f, 0.0f", "0x1.8p+0 0X1.4P+3    0x1p+0|0x0p+0"),
+    ("%5s|%-5s|%.2s|%s", '"abc", "abc", "abc", "50%%"', "  abc|abc  |ab|50%%"),
 ])  # fmt: skip
 def test_formats_are_cs_and_vectors(capsys: pytest.CaptureFixture[str], format: Any, values: Any, text: Any) -> None:
     kernel = compiled(f'if (t == 1) os_log_default.log_info("{format}", {values});')

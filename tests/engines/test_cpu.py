@@ -16,6 +16,7 @@ import metalnb as mnb
 from metalnb.dtypes import SCALARS
 from metalnb.engine import engine_choice as engines
 from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.cpu_engine import CpuEngine
 from metalnb.engine.cpu.iteration_ends import mark_iteration_ends
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -164,6 +165,26 @@ def test_only_active_lanes_take_part(name: str, math: str) -> None:
         }}""", engine="cpu", math=math)  # fmt: skip
     out = np.zeros(32, np.uint32)
     program.f(out, grid=32, threadgroup=32)
+    assert out.tolist() == [expected(lane) for lane in range(32)]
+
+
+@pytest.mark.parametrize("name", DIVERGENT)
+@pytest.mark.parametrize("place", ["cell", "header", "functions in a header"])
+def test_only_active_lanes_take_part_where_threads_run_one_at_a_time(name: str, place: str) -> None:
+    body, expected = DIVERGENT[name]
+    functions = (
+        f"{HEAD}inline uint one() {{ return simd_sum(1u); }}\n"
+        "inline uint one_if(bool x) { if (x) return one(); return 0; }\n"
+        "#define ONE_IF(x) if (x) s += one();\n"
+    )
+    run = f"void run(device uint* o, uint l) {{ uint s = 0; {body} o[l] = s; }}\n"
+    kernel = "kernel void f(device uint* o, uint l [[thread_index_in_simdgroup]]) { run(o, l); }"
+    texts = {"cell": ("", functions + run), "header": (functions + run, ""), "functions in a header": (functions, run)}
+    header, cell = texts[place]
+    program = mnb.compile(f'#include "header"\n{cell}{kernel}', headers={"header": header}, engine="cpu")
+    engine = CpuEngine()
+    out = np.zeros(32, np.uint32)
+    engine.launch(engine.thread_at_a_time(program.f.unit), [out], (32, 1, 1), (32, 1, 1)).wait()
     assert out.tolist() == [expected(lane) for lane in range(32)]
 
 

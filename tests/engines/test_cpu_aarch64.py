@@ -15,7 +15,7 @@ from metalnb.engine.clang.driver import Target
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.call_sites import call_site_ranks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
-from metalnb.engine.cpu.iteration_ends import mark_iteration_ends
+from metalnb.engine.cpu.iteration_ends import find_iteration_ends, mark_unit
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.linking import link
 from metalnb.engine.llvm.llvm_reader import read_module
@@ -87,7 +87,7 @@ def code_of(unit: Unit, mode: str) -> tuple[bytes, int]:
         form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=uses_simdgroup(module))
         made = vector_build.vectorize_form(module, form, flags)
         return vector_build.compile_vectorized(made, unit, flags), made.storage_bytes
-    text = fiber_text(unit) if mode == "fibers" else loop_text(unit, independent=True)
+    text = fiber_text(mark_unit(unit)) if mode == "fibers" else loop_text(unit, independent=True)
     return driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED), 0
 
 
@@ -113,7 +113,7 @@ def run(kernel: str, mode: str, tmp_path: Path) -> np.ndarray:
     file = link(*objects, triple=TRIPLE, flags=("-static", f"--image-base={BASE}"))
     places = b""
     if mode == "fibers":
-        places = call_site_ranks(code, file, mark_iteration_ends(unit.cell.edited.text).ends)[4 * BASE :]
+        places = call_site_ranks(code, file, find_iteration_ends(unit.texts))[4 * BASE :]
     program = tmp_path / "program"
     program.write_bytes(file)
     program.chmod(0o755)

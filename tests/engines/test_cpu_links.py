@@ -15,7 +15,7 @@ from metalnb.engine.clang.driver import Target
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.call_sites import call_site_ranks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
-from metalnb.engine.cpu.iteration_ends import mark_iteration_ends
+from metalnb.engine.cpu.iteration_ends import find_iteration_ends, mark_unit
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.linking import link, run_tool
 from metalnb.engine.llvm.llvm_reader import read_module
@@ -52,7 +52,7 @@ def compiled_kernel(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
     if triple == WINDOWS:  # its processors convert halves in hardware, as -march=native would say there
         flags = (*flags, "-mf16c")
     mode = "fibers" if kernel == "waiting" else "loops"
-    text = fiber_text(unit) if mode == "fibers" else loop_text(unit, independent=True)
+    text = fiber_text(mark_unit(unit)) if mode == "fibers" else loop_text(unit, independent=True)
     parts = [driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
     parts.append(toolchain.compile_runtime(mode, flags))
     if triple.startswith("x86_64"):
@@ -147,7 +147,7 @@ def test_object_files_link_for_a_mac(triple: str, kernel: str) -> None:
 def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
     """The SIMD function, and the end of an iteration without it; all copies of a call have the same rank."""
     code, file, unit = compiled_kernel(triple, "waiting")
-    ranks = np.frombuffer(call_site_ranks(code, file, mark_iteration_ends(unit.cell.edited.text).ends), np.uint32)
+    ranks = np.frombuffer(call_site_ranks(code, file, find_iteration_ends(unit.texts)), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
 
 

@@ -183,6 +183,73 @@ def test_kernels_run_in_both_processes_after_a_fork(before: str, times: str) -> 
     assert done.stdout == "ran"
 
 
+BESIDE_THREADS = """
+import os, signal, sys, threading
+import numpy as np
+import metalnb as mnb
+kernel = mnb.compile(sys.argv[1]).deep
+
+def compute_once():
+    kernel(np.ones(4, np.uint32))
+    np.asarray(mnb.sin(mnb.arange(100)))
+
+def compute():
+    while True:
+        compute_once()
+
+compute_once()  # imports are over when the process is forked
+for _ in range(2):
+    threading.Thread(target=compute, daemon=True).start()
+for _ in range(20):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # a hang would be the old fault
+        compute_once()
+        large = kernel(np.ones(1 << 16, np.uint32))
+        threads = len(os.listdir("/proc/self/task")) if os.path.exists("/proc/self/task") else 2
+        os._exit(threads == 1 and len(os.sched_getaffinity(0)) > 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+os._exit(0)
+"""
+
+
+@on_cpu
+def test_kernels_run_on_all_cores_after_a_fork_beside_threads_that_compute() -> None:
+    """The threads hold locks at that moment, of the arrays, of the kernel, or of the pool of workers."""
+    text = DEEP.replace("SIZE", "12").replace("BARRIER", "")
+    command = [sys.executable, "-c", BESIDE_THREADS, text]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+
+
+FORK_WITHIN = """
+import os, signal
+import numpy as np
+import metalnb as mnb
+text = "kernel void until(device uint* x, constant uint& n) { while (x[0] != n) x[0] = x[0] * 4 + 4; }"
+x = mnb.zeros(1, dtype="uint32")
+mnb.compile(text).until(x, np.uint32(7), grid=1)
+child = os.fork()
+if not child:
+    signal.alarm(60)  # a hang would be the old fault
+    try:
+        np.asarray(x)
+    except mnb.KernelFault as error:
+        os.write(1, str(error).encode())
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+@on_cpu
+def test_a_forked_process_does_not_wait_for_a_dispatch_of_its_parent() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORK_WITHIN], capture_output=True, text=True, check=False, timeout=200
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("until: this process was forked while the kernel ran")
+
+
 def test_kernels_run_when_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_CACHE", str(tmp_path))
     store = cache.store()

@@ -16,6 +16,9 @@ bool served(uint id, uint x, thread uint& s) {
     s = simd_sum(x);
     return true;
 }
+uint own(device const uint* id, device const uint* v, uint i) {
+    while (true) if (id[i] == simd_broadcast_first(id[i])) return simd_sum(v[i]);
+}
 kernel void k(device uint* out, device const uint* id, device const uint* v, uint i [[thread_position_in_grid]]) {
 """
 # Each lane should get the sum over the four lanes of its SIMD-group with the same id.
@@ -46,6 +49,10 @@ LOOPS = {
     "a branch in a branch": "for (uint k = 0; k < 4; ++k) { if (id[i] == k) { uint s = simd_sum(v[i]); "
                             "if (s < 100000) { out[i] = s; return; } } }",
     "a function": "for (uint k = 0; k < 4; ++k) { if (id[i] == k) { out[i] = total(v[i]); break; } }",
+    "two loops": "uint id_1 = (id[i] + i) & 1, s = 0; "
+                 "for (;;) { if (id_1 == simd_broadcast_first(id_1)) { s = simd_sum(v[i]); break; } } "
+                 "for (;;) if (id[i] == simd_broadcast_first(id[i])) { out[i] = simd_sum(v[i] + (s >> 31)); break; }",
+    "a function that returns the sum": "out[i] = own(id, v, i);",
     "a function that says so": "uint s = 0; while (true) { if (served(id[i], v[i], s)) break; } out[i] = s;",
 }  # fmt: skip
 
@@ -54,10 +61,33 @@ LOOPS = {
 @pytest.mark.parametrize("math", ["fast", "precise"])
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
 def test_lanes_take_turns_in_a_loop(loop: str, math: str, size: int) -> None:
+    check_turns(mnb.compile(f"{HEAD}{loop} }}", math=math).k, size)
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
+def test_lanes_take_turns_in_the_loops_of_a_macro_and_of_a_header(loop: str) -> None:
+    declared, _, kernel = HEAD.partition("kernel")
+    kernel = f"kernel{kernel}"
+    check_turns(mnb.compile(f"{declared}#define LOOP {loop}\n{kernel} LOOP }}").k, 64)
+    include = '#include "header"\n'
+    check_turns(mnb.compile(f"{include}{kernel}{loop} }}", headers={"header": declared}).k, 64)
+    parameters = "device uint* out, device const uint* id, device const uint* v, uint i"
+    header = f"{declared} void loop({parameters}) {{ {loop} }}"
+    check_turns(mnb.compile(f"{include}{kernel} loop(out, id, v, i); }}", headers={"header": header}).k, 64)
+
+
+def test_the_loop_of_a_macro_may_end_where_the_macro_ends() -> None:
+    loop = "while (true) if (id[i] == simd_broadcast_first(id[i])) return simd_sum(v)"
+    function = "uint summed(device const uint* id, uint v, uint i) { LOOP; }\nkernel"
+    head = HEAD.replace("kernel", f"#define LOOP {loop}\n{function}")
+    check_turns(mnb.compile(f"{head} out[i] = summed(id, v[i], i); }}").k, 64)
+
+
+def check_turns(kernel: mnb.Kernel, size: int) -> None:
     dice = np.random.default_rng(size)
     ids, v = dice.integers(0, 4, 100).astype(np.uint32), dice.integers(0, 1000, 100).astype(np.uint32)
     out = np.zeros(100, np.uint32)
-    mnb.compile(f"{HEAD}{loop} }}", math=math).k(out, ids, v, grid=100, threadgroup=size)
+    kernel(out, ids, v, grid=100, threadgroup=size)
     for start in range(0, 100, size):
         for first in range(start, min(start + size, 100), 32):
             lanes = slice(first, min(first + 32, start + size, 100))
@@ -79,7 +109,7 @@ def test_a_lambda_in_a_loop_is_left_alone() -> None:
     out = np.zeros(32, np.uint32)
     body = "auto f = [&](uint x) { if (x) return simd_sum(x); return 0u; }; out[i] += f((i + k) % 3);"
     loop = f"for (uint k = 0; k < 4; ++k) {{ {body} }}"
-    assert add_back_paths(f"{HEAD}{loop} }}") == f"{HEAD}{loop} }}"
+    assert add_back_paths(f"{HEAD}{loop} }}").endswith(f"{loop} }}")
     mnb.compile(f"{HEAD}{loop} }}").k(out, out, out, grid=32)
     lanes = np.arange(32)
     passed = [(lanes + k) % 3 for k in range(4)]

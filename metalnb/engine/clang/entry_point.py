@@ -49,7 +49,7 @@ _INTERNAL = (
 )
 
 
-def entry_source(unit: Unit, head: Head, cell: str = "") -> str:
+def entry_source(unit: Unit, head: Head) -> str:
     """Return the source for a target that takes C++ for OpenCL, with its own head of the entry point."""
     params = unit.signature.params
     forms = [head.threadgroup if param.space == "threadgroup" else ("__global void* b{i}", "b{i}") for param in params]
@@ -57,7 +57,7 @@ def entry_source(unit: Unit, head: Head, cell: str = "") -> str:
     pointers = [form.format(i=i) for i, (_, form) in enumerate(forms)]
     lines = (*head.lines, f"{kernel_call(unit.signature, pointers=pointers)};")
     body = "".join(f"  {line}\n" for line in lines)
-    return source_with_entry(unit, f"{head.kernel} void {ENTRY_POINT}({', '.join(formals)}) {{\n{body}}}", cell)
+    return source_with_entry(unit, f"{head.kernel} void {ENTRY_POINT}({', '.join(formals)}) {{\n{body}}}")
 
 
 def source_with_entry(unit: Unit, entry: str, cell: str = "") -> str:

@@ -27,7 +27,8 @@ __all__ = ["add_back_paths", "compile_with_back_paths"]
 T = TypeVar("T")
 
 _HEAD_KEYWORDS = frozenset({"if", "switch", "for", "while"})
-_BACK, _NEVER = "{ if ($never()) continue; ", "$never() || ("
+_TEST = "if ($never()) continue; "
+_BACK, _NEVER = f"{{ {_TEST}", "$never() || ("
 _ENDS = frozenset({";"})
 _FLAGS = frozenset({"&&", "||", "!", "and", "or", "not"})  # keywords of a condition
 
@@ -36,6 +37,7 @@ class _Edit(NamedTuple):
     token: int
     before: str
     after: str
+    drops_token: bool = False
 
 
 class _Context(NamedTuple):
@@ -59,34 +61,43 @@ class _Context(NamedTuple):
     has_collective_test: bool = False
 
 
-def compile_with_back_paths(unit: Unit, compile_text: Callable[[str], T]) -> T:
-    """Call `compile_text` on the cell's text with paths back, or on the author's text if the compiler rejects that.
+def compile_with_back_paths(unit: Unit, compile_unit: Callable[[Unit], T]) -> T:
+    """Call `compile_unit` on the unit with paths back, or on the unit itself if the compiler rejects that."""
+    changed = _with_back_paths(unit)
+    if changed is not unit:
+        try:
+            return compile_unit(changed)
+        except CompileError:
+            pass
+    return compile_unit(unit)
+
+
+def _with_back_paths(unit: Unit) -> Unit:
+    """Return a unit with paths back in the texts of its cell and its headers, or the unit itself if it needs none."""
+    if not unit.signature.simd:
+        return unit
+    collectives = collective_functions(*map(outline, unit.texts.values()))
+    texts = {name: add_back_paths(text, collectives) for name, text in unit.texts.items()}
+    return unit if texts == unit.texts else unit.with_texts(texts)
+
+
+def add_back_paths(text: str, collectives: set[str] | None = None) -> str:
+    """Return a text with a path back before each such exit from a loop; lines keep their numbers.
 
     Parameters
     ----------
-    unit : Unit
-    compile_text : callable
-        Receives the text, as `metalnb.engine.clang.entry_point` does; an empty one means the author's.
+    text : str
+    collectives : set of str, optional
+        The functions in which lanes may converge, by default those of the text.
     """
-    text = add_back_paths(unit.text) if unit.signature.simd else unit.text
-    if text != unit.text:
-        try:
-            return compile_text(text)
-        except CompileError:
-            pass
-    return compile_text("")
-
-
-def add_back_paths(text: str) -> str:
-    """Return a cell's text with a path back before each such exit from a loop; lines keep their numbers."""
-    if not is_collective(text):
-        return text
     parsed = outline(text)
-    collectives = collective_functions(parsed)
+    if collectives is None:
+        collectives = collective_functions(parsed)
     parts, end = [], 0
     edits = [(tree.tokens[e.token], e) for tree in parsed.trees for e in _Loops(tree, collectives).edits()]
     for token, edit in sorted(edits, key=lambda pair: pair[0].start):
-        parts += [text[end : token.start], edit.before, text[token.start : token.end], edit.after]
+        kept = "" if edit.drops_token else text[token.start : token.end]
+        parts += [text[end : token.start], edit.before, kept, edit.after]
         end = token.end
     return "".join([*parts, text[end:]])
 
@@ -102,6 +113,9 @@ class _Loops:
 
     def edits(self) -> set[_Edit]:
         """Return the text to insert before and after tokens; heads of functions inside bodies are read twice."""
+        at = self._tree.first if self._tree.macro else len(self._tree.texts)
+        while at < len(self._tree.texts):  # a macro's statements; one may have only part of a loop
+            at = max(at + 1, self._read_statement(at, None))
         for head in self._tree.functions:
             brace = self._tree.find(head.end, frozenset({"{", ";"}))
             if self._tree.text(brace) == "{":
@@ -135,7 +149,11 @@ class _Loops:
             return tree.find(i, frozenset({":"})) + 1
         end = tree.find(i, _ENDS)
         if context and self._is_collective_exit(i, end, context):
-            self._edits |= {_Edit(i, _BACK, ""), _Edit(end, "", " }")}
+            head, tail = _Edit(i, _BACK, ""), ""
+            if word == "return" and tree.text(i + 1) != "{" and self._has_collectives(i + 1, end):
+                head, tail = _Edit(i, "{ auto $value = (", "", drops_token=True), f"); {_TEST}return $value"
+            is_closed = end < len(tree.texts)  # else the semicolon follows a macro's use
+            self._edits |= {head, _Edit(end, tail, " }") if is_closed else _Edit(end - 1, "", f"{tail}; }}")}
         return end + 1
 
     def _is_collective_exit(self, i: int, end: int, context: _Context) -> bool:

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from metalnb.msl.text.scanned_cell import MAIN
-
 from .debug_lines import DebugLines, Line
 from .iteration_ends import TextPosition
 from .object_files import object_file
@@ -20,7 +18,7 @@ from .object_files import object_file
 __all__ = ["call_site_ranks"]
 
 
-def call_site_ranks(code: bytes, file: bytes, ends: Mapping[TextPosition, TextPosition]) -> bytes:
+def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Line, TextPosition]) -> bytes:
     """Return the ranks of a kernel's calls of ``metalnb_converge``, for `metalnb_call_sites` in runtime/fibers.c.
 
     Parameters
@@ -29,8 +27,8 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[TextPosition, TextPo
         The kernel's object file.
     file : bytes
         The library that it was linked to.
-    ends : mapping of TextPosition to TextPosition
-        Positions in the cell that are ranked as other positions: see `metalnb.engine.cpu.iteration_ends`.
+    ends : mapping of Line to TextPosition
+        Positions that are ranked as other positions in their file: see `metalnb.engine.cpu.iteration_ends`.
 
     Returns
     -------
@@ -56,6 +54,5 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[TextPosition, TextPo
     return ranks.tobytes()
 
 
-def _sort_key(line: Line, ends: Mapping[TextPosition, TextPosition]) -> TextPosition:
-    position = line.line, line.column
-    return ends.get(position, position) if line.file == MAIN else position
+def _sort_key(line: Line, ends: Mapping[Line, TextPosition]) -> TextPosition:
+    return ends.get(line, (line.line, line.column))

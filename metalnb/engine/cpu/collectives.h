@@ -8,8 +8,9 @@ extern "C" {
 $STANDS(grid_x) $STANDS(grid_y) $STANDS(grid_z) $STANDS(group_x) $STANDS(group_y) $STANDS(group_z)
 $STANDS(index) $STANDS(simdgroup)
 #undef $STANDS
-// False, which clang does not know: it keeps a path back into a loop (engine/clang/loop_exits.py).
-__attribute__((const, visibility("hidden"))) bool metalnb_never();
+// False, which clang does not know: it keeps a path back into a loop (engine/clang/loop_exits.py). Not `const`: after one
+// loop, clang would know the result in the next.
+__attribute__((nothrow, visibility("hidden"))) bool metalnb_never();
 
 #define $SIMD_FUNCTION __attribute__((convergent, nomerge, const, visibility("hidden")))
 #define $ON(suffix, T) $SIMD_FUNCTION T metalnb_add_##suffix(T); $SIMD_FUNCTION T metalnb_min_##suffix(T); \

@@ -27,6 +27,7 @@ from .cpu_checks.checked_dispatch import CheckedDispatch
 from .cpu_checks.checked_ticket import CheckedTicket
 from .cpu_checks.stoppable_cpu_runs import BackgroundRun, run_in_order
 from .entry_texts import fiber_text
+from .iteration_ends import mark_unit
 from .lanes.vector_binary import VectorBinary, VectorCode, open_vector_binary
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class CpuEngine(Observable, SharedMemory):
 
     def text(self, unit: Unit) -> str:
         """Return the cell followed by its entry point, for one thread of a threadgroup."""
-        return fiber_text(unit)
+        return fiber_text(mark_unit(unit))
 
     def compile(self, unit: Unit) -> ThreadBinary | VectorBinary:
         """Compile one kernel: for vector registers if possible, else a thread at a time."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from metalnb.msl.signature import Signature
 
 from ..clang.entry_point import kernel_call, source_with_entry
-from ..clang.loop_exits import add_back_paths
 from ..unit import Unit
-from .iteration_ends import mark_iteration_ends
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
@@ -53,10 +51,12 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
 
 
 def fiber_text(unit: Unit) -> str:
-    """Return a unit's source for threads that converge: the entry point is one thread."""
+    """Return a unit's source for threads that converge: the entry point is one thread.
+
+    The unit's iterations are marked: see `metalnb.engine.cpu.iteration_ends`.
+    """
     return _inline_pragma(unit) + source_with_entry(
         unit,
-        cell=mark_iteration_ends(unit.text).text,
         entry="#pragma clang attribute pop\n"
         f"{_HIDDEN} void metalnb_thread(const metal::ulong* $arguments, const $region* $r, unsigned $index) {{\n"
         f"{_buffer_pointers(unit.signature)}"
@@ -67,11 +67,12 @@ def fiber_text(unit: Unit) -> str:
 
 
 def lane_text(unit: Unit) -> str:
-    """Return a unit's source for the vectorizer: the entry point is one thread, which queries its position."""
-    cell = add_back_paths(unit.text) if unit.signature.simd else unit.text
+    """Return a unit's source for the vectorizer: the entry point is one thread, which queries its position.
+
+    The unit has paths back: see `metalnb.engine.clang.loop_exits`.
+    """
     return _inline_pragma(unit) + source_with_entry(
         unit,
-        cell=cell if cell != unit.text else "",
         entry="#pragma clang attribute pop\n"
         'extern "C" void metalnb_thread(const metal::ulong* $arguments, const $region* r) {\n'
         f"{_buffer_pointers(unit.signature)}"

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
 from metalnb.msl.text.bracket_tree import Tree, outline
 from metalnb.msl.text.collective_calls import collective_functions, is_collective
 
-__all__ = ["MarkedText", "TextPosition", "mark_iteration_ends"]
+from ..unit import Unit
+from .debug_lines import Line
+
+__all__ = ["MarkedText", "TextPosition", "find_iteration_ends", "mark_iteration_ends", "mark_unit"]
 
 TextPosition = tuple[int, int]
 
@@ -38,12 +41,43 @@ class MarkedText(NamedTuple):
     ends: dict[TextPosition, TextPosition]
 
 
-def mark_iteration_ends(text: str) -> MarkedText:
-    """Return a cell's text with the end of each iteration marked in loops where lanes may converge."""
-    if not is_collective(text):
-        return MarkedText(text, {})
+def mark_unit(unit: Unit) -> Unit:
+    """Return a unit with the ends of iterations marked in the texts of its cell and its headers."""
+    marked = _mark_texts(unit.texts)
+    return unit.with_texts({name: text.text for name, text in marked.items()})
+
+
+def find_iteration_ends(texts: Mapping[str, str]) -> dict[Line, TextPosition]:
+    """Return, for each mark in front of its loop's body, the mark's actual position at the loop's end.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        Those of the unit, not marked.
+    """
+    marked = _mark_texts(texts)
+    return {Line(name, *mark): end for name, text in marked.items() for mark, end in text.ends.items()}
+
+
+def _mark_texts(texts: Mapping[str, str]) -> dict[str, MarkedText]:
+    if not any(map(is_collective, texts.values())):
+        return {name: MarkedText(text, {}) for name, text in texts.items()}
+    collectives = collective_functions(*map(outline, texts.values()))
+    return {name: mark_iteration_ends(text, collectives) for name, text in texts.items()}
+
+
+def mark_iteration_ends(text: str, collectives: set[str] | None = None) -> MarkedText:
+    """Return a text with the end of each iteration marked in loops where lanes may converge.
+
+    Parameters
+    ----------
+    text : str
+    collectives : set of str, optional
+        The functions in which lanes may converge, by default those of the text.
+    """
     parsed = outline(text)
-    collectives = collective_functions(parsed)
+    if collectives is None:
+        collectives = collective_functions(parsed)
     edits = sorted((edit for tree in parsed.trees for edit in _edits(tree, collectives)), key=lambda e: e.start)
     parts: list[str] = []
     at = shift = 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import struct
 import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from metalnb.msl.language.print_formats import Conversion, conversions
 
+from ..process_locks import new_lock
 from .toolchain import borrow_region
 
 __all__ = ["MAX_LINES", "format_line", "run_printing"]
@@ -20,7 +21,7 @@ __all__ = ["MAX_LINES", "format_line", "run_printing"]
 MAX_LINES = 1000  # per dispatch
 _BYTES = 1 << 20  # for the output of a dispatch
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def run_printing(library: Any, dispatch: bytes) -> None:
@@ -83,22 +84,34 @@ def format_line(format: str, values: list[tuple[int, list[int]]]) -> str:
     """
     parts, at = [], 0
     for conversion, (kind, words) in zip(conversions(format), values, strict=False):
-        parts += [format[at : conversion.start], ",".join(_format_word(conversion, kind, word) for word in words)]
+        parts.append(format[at : conversion.start].replace("%%", "%"))
+        parts.append(",".join(_format_word(conversion, kind, word) for word in words))
         at = conversion.end
-    return "".join([*parts, format[at:]]).replace("%%", "%")
+    return "".join([*parts, format[at:].replace("%%", "%")])
+
+
+_BITS = {"hh": 8, "h": 16, "l": 64, "ll": 64}  # by a conversion's length; otherwise 32
 
 
 def _format_word(conversion: Conversion, kind: int, word: int) -> str:
-    if conversion.letter == "s":
-        return ctypes.string_at(word).decode(errors="replace") if kind == 3 else str(word)
-    if conversion.letter == "p" or kind == 3:
-        return hex(word)
+    style, letter = conversion.style, conversion.letter
+    if letter == "s":
+        return f"%{style}s" % (ctypes.string_at(word).decode(errors="replace") if kind == 3 else str(word))
+    if letter == "p" or kind == 3:
+        return f"%{style}s" % hex(word)
+    if letter == "c":
+        return f"%{style}c" % (word & 0xFF)
     value = (
         struct.unpack("<d", struct.pack("<Q", word))[0] if kind == 0
         else word - (1 << 64) if kind == 1 and word >> 63 else word
     )  # fmt: skip
-    if conversion.letter in {"a", "A"}:
-        return float(value).hex()
-    if conversion.letter in "xXo" and value < 0:
-        value &= 0xFFFFFFFF
-    return str(f"%{conversion.style}{conversion.letter}" % value)
+    if letter in "aA":
+        text = _ZEROS.sub("p", float(value).hex())
+        return f"%{style.partition('.')[0]}s" % (text.upper() if letter == "A" else text)
+    if letter in "uxXo" and value < 0:
+        value &= (1 << _BITS.get(conversion.length, 32)) - 1
+    text = str(f"%{style}{letter}" % value)
+    return text.replace("0o", "0", 1) if letter == "o" else text
+
+
+_ZEROS = re.compile(r"\.?0*p")

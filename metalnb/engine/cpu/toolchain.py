@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from metalnb import cache
@@ -102,15 +102,15 @@ def host_target() -> Target:
     return Target("cpu", PRELUDE, flags())
 
 
-def load_kernel_library(code: bytes, runtime: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
+def load_kernel_library(code: bytes, runtime: str, texts: Mapping[str, str]) -> tuple[ctypes.CDLL, bytes]:
     """Link a kernel's object file with the runtime and load it.
 
     Parameters
     ----------
     code : bytes
     runtime : {"loops", "fibers", "validation"}
-    cell : str
-        The cell's source, except for loops.
+    texts : mapping of str to str
+        Those of the unit.
 
     Returns
     -------
@@ -121,13 +121,13 @@ def load_kernel_library(code: bytes, runtime: str, cell: str = "") -> tuple[ctyp
     library = load_library(file)
     if runtime != "loops":
         from .call_sites import call_site_ranks
-        from .iteration_ends import mark_iteration_ends
+        from .iteration_ends import find_iteration_ends
 
         library.metalnb_call_sites.restype = None
-        key = cache.digest("call sites", file, cell)
-        ends = mark_iteration_ends(cell).ends
+        key = cache.digest("call sites", file, *(part for text in sorted(texts.items()) for part in text))
+        ends = find_iteration_ends(texts)
         ranks = cache.store().make(key, "cpu-call-sites", lambda: call_site_ranks(code, file, ends))
-        library.metalnb_call_sites(ctypes.c_char_p(ranks))
+        library.metalnb_call_sites(ctypes.c_char_p(ranks or None))
         setattr(library, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
     return library, file
 
@@ -220,7 +220,13 @@ def pool() -> ctypes.CDLL:
     library.metalnb_return.argtypes = (ctypes.c_void_p,)
     library.metalnb_return.restype = None
     library.metalnb_open.argtypes = (ctypes.c_uint32,)
-    library.metalnb_open((cores() or 1) - 1)
+
+    def open_pool() -> None:
+        library.metalnb_open((cores() or 1) - 1)
+
+    open_pool()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=open_pool)
     return library
 
 

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import struct
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +17,13 @@ from metalnb.errors import EngineUnavailable, KernelFault
 from metalnb.msl.text.edits import EditedText
 
 from ..base import Grid
+from ..process_locks import new_lock
 from ..unit import Unit
 from . import toolchain
 from .cpu_engine import dispatch
 from .entry_texts import fiber_text
 from .ir_build import compile_object
+from .iteration_ends import mark_unit
 from .reserved_memory import reserve_memory, worker_region
 
 __all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
@@ -104,7 +105,7 @@ class _Watched(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("start", "size", "before", "after")]
 
 
-_lock = threading.Lock()
+_lock = new_lock()
 _BEFORE, _AFTER = 9 << 30, 17 << 30  # for negative int indices, and uint ones wrapped below 0, of 4 bytes
 _LOG = 32 << 20
 _MAX_INITIAL = 64 << 10
@@ -164,8 +165,8 @@ def run_traced(
 
 
 @functools.lru_cache(32)
-def _load(code: bytes, text: str) -> ctypes.CDLL:
-    library, _ = toolchain.load_kernel_library(code, "steps", text)
+def _load(code: bytes, texts: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+    library, _ = toolchain.load_kernel_library(code, "steps", dict(texts))
     library.metalnb_prepare.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = library.metalnb_recorded.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
@@ -177,7 +178,8 @@ def _load(code: bytes, text: str) -> ctypes.CDLL:
 def _library(unit: Unit, text: str) -> ctypes.CDLL:
     traced_unit = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
     head = f'#line 1 "steps"\n{_STEPS.read_text(encoding="utf-8")}\n'
-    return _load(compile_object(traced_unit, head + fiber_text(traced_unit), _FLAGS), text)
+    marked = mark_unit(traced_unit)
+    return _load(compile_object(marked, head + fiber_text(marked), _FLAGS), tuple(traced_unit.texts.items()))
 
 
 class _ZonedCopy:

@@ -88,7 +88,7 @@ def _toolkits() -> list[str]:
     return [*inside, *folders, "/usr/local/cuda"]
 
 
-def cuda_source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
+def cuda_source(unit: Unit, *, row: bool = False) -> str:
     """Return the source for clang.
 
     Parameters
@@ -96,15 +96,13 @@ def cuda_source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
     unit : Unit
     row : bool
         For threadgroups that are launched as one row of threads.
-    cell : str
-        The cell's text, if it was changed.
     """
-    return entry_source(unit, _head(row=row), cell)
+    return entry_source(unit, _head(row=row))
 
 
-def checked_source(unit: Unit, cell: str) -> str:
+def checked_source(unit: Unit) -> str:
     """Return the source for clang of a kernel that will be checked; its threadgroups can be launched either way."""
-    return entry_source(unit, _CHECKED, cell)
+    return entry_source(unit, _CHECKED)
 
 
 def compile_ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
@@ -122,14 +120,14 @@ def compile_ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     ------
     CompileError
     """
-    def compile_cell(cell: str) -> str:
+    def compile_unit(unit: Unit) -> str:
         def compile_to(*options: str) -> str:
-            text = cuda_source(unit, row=row, cell=cell)
+            text = cuda_source(unit, row=row)
             return driver.compile_source(unit, text, target(capability), *ROUNDING_FLAGS, *options).decode()
 
         return finish_ptx(unit, compile_to(), lambda: compile_to("-emit-llvm"))
 
-    return compile_with_back_paths(unit, compile_cell)
+    return compile_with_back_paths(unit, compile_unit)
 
 
 def finish_ptx(unit: Unit, text: str, llvm: Callable[[], str]) -> str:

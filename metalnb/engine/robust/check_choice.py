@@ -7,11 +7,11 @@ correct kernel runs as fast as an unchecked one.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 from ..llvm.instructions import IRModule
+from ..process_locks import new_lock
 from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
 from .rewriting.check_insertion import CheckedModule, Checks, insert_checks
@@ -115,7 +115,7 @@ class KernelChecks:
         self._module, self._target = module, target
         self._choice = CheckChoice(analysis, target.argument_count)
         self._modules: dict[Checks, CheckedModule] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     @property
     def initial_module(self) -> CheckedModule:

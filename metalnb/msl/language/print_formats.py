@@ -29,6 +29,8 @@ class Conversion(NamedTuple):
     letter : str
     start, end : int
         Its position in the format.
+    length : str
+        As ``hh`` or ``l``.
     """
 
     text: str
@@ -37,6 +39,7 @@ class Conversion(NamedTuple):
     letter: str
     start: int
     end: int
+    length: str = ""
 
 
 def conversions(format: str) -> list[Conversion]:
@@ -51,7 +54,8 @@ def conversions(format: str) -> list[Conversion]:
             continue
         if match["letter"] != "%":
             letter = match["letter"] if match["letter"] in _WANTS else ""
-            result.append(Conversion(match[0], match["style"], int(match["lanes"] or 1), letter, *match.span()))
+            lanes, length = int(match["lanes"] or 1), match["length"] or ""
+            result.append(Conversion(match[0], match["style"], lanes, letter, *match.span(), length))
         start = match.end()
     return result
 

@@ -15,10 +15,10 @@ def is_collective(text: str) -> bool:
     return any(part in text for part in _COLLECTIVE)
 
 
-def collective_functions(text: Outline) -> set[str]:
-    """Return the names of a text's own functions and macros in which lanes may converge."""
-    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in text.macros]
-    for tree in text.trees:
+def collective_functions(*texts: Outline) -> set[str]:
+    """Return the names of the functions and macros of a cell and its headers in which lanes may converge."""
+    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for text in texts for tree in text.macros]
+    for tree in (tree for text in texts for tree in text.trees):
         for head in tree.functions:
             brace = tree.find(head.end, frozenset({"{", ";"}))
             if tree.text(brace) == "{" and tree.texts[head.name] not in _STATEMENTS:

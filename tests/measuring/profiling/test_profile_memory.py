@@ -169,6 +169,42 @@ def test_a_vector_is_read_at_once_or_one_component_of_it(kind: str, loop: str, u
     assert read.sectors == rounds * max(1, 32 * whole // 32)
 
 
+@pytest.mark.parametrize("kind", ["uchar4", "short4"])
+def test_a_division_elsewhere_does_not_split_the_read_of_a_vector(kind: str) -> None:
+    text = f"""kernel void f(device const {kind}* x, device int* out, constant uint& n,
+        uint i [[thread_position_in_grid]]) {{ out[i] = x[i].x * 3 + x[i].y * 7 + int(n % 7u); }}"""
+    x = np.zeros((128, 4), np.uint8 if kind == "uchar4" else np.int16)
+    assert access(mnb.profile(kernel(text), x, np.zeros(128, np.int32), 5, grid=128), "x").size == 4 * x.itemsize
+
+
+@pytest.mark.parametrize("kind", ["float2", "half3", "half4"])
+@pytest.mark.parametrize(
+    "value", ["clamp(x[i], T(0), T(1))", "swapped(x[i])", "changed(x[i])", "selected(x[i], x + i)"]
+)  # fmt: skip
+def test_a_vector_that_a_function_returns_is_no_thread_array(kind: str, value: str) -> None:
+    text = f"""typedef {kind} T;
+        T swapped(T a) {{ T r = a; r.x = a.y + a.x; r.y = a.x - a.y; return r; }}
+        T changed(T a) {{ T r = a; r[0] += a[1]; r[1] = a[0] * a[1]; return r; }}
+        T selected(T a, device const T* b) {{ if (a.x > 1) return *b; T r = a; r.x *= a.y; return r; }}
+        kernel void f(device const T* x, device T* out, uint i [[thread_position_in_grid]]) {{ out[i] = {value}; }}"""
+    parts, dtype = int(kind[-1]), np.float32 if kind == "float2" else np.float16
+    x = np.linspace(-1, 3, 128 * 4).reshape(128, 4)[:, : parts + parts % 2].astype(dtype)
+    out = np.zeros_like(x)
+    assert not any(line.private for line in mnb.profile(kernel(text), x, out, grid=128).lines)
+    kernel(text)(x, out, grid=128)
+    expected = x.copy()
+    if "clamp" in value:
+        expected = np.clip(x, 0, 1)
+    elif "selected" in value:
+        expected[:, 0] = np.where(x[:, 0] > 1, x[:, 0], x[:, 0] * x[:, 1])
+    elif "swapped" in value:
+        expected[:, :2] = np.stack([x[:, 1] + x[:, 0], x[:, 0] - x[:, 1]], 1)
+    else:
+        expected[:, 0] = x[:, 0] + x[:, 1]
+        expected[:, 1] = x[:, 0] * x[:, 1]
+    np.testing.assert_array_equal(out[:, :parts], expected[:, :parts])
+
+
 def test_sectors_depend_on_where_a_row_begins() -> None:
     text = """kernel void f(device const float* x, device float* out, constant uint& n,
         uint i [[thread_position_in_grid]]) {

@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from metalnb.errors import KernelFault
+
+from ...process_locks import new_lock
 from ...time_limits import LONG_RUN, show_long_run
 from .checked_dispatch import CheckedDispatch
 
@@ -21,7 +24,7 @@ __all__ = ["BackgroundRun", "run_in_order"]
 _POLL_INTERVAL = 0.05  # seconds between checks of the clock
 _queue: queue.SimpleQueue[BackgroundRun] = queue.SimpleQueue()
 _in_flight: list[BackgroundRun] = []
-_lock = threading.Lock()
+_lock = new_lock()
 _threads: list[threading.Thread] = []
 
 
@@ -71,11 +74,22 @@ class BackgroundRun:
         """Stop the dispatch."""
         self._dispatch.stop(reason)
 
+    def abandon(self) -> None:
+        """End the run in a forked process, which lacks the thread that it was on."""
+        self._error = KernelFault(
+            f"{self._dispatch.name}: this process was forked while the kernel ran, so its results are incomplete. "
+            "Wait for it before the fork."
+        )
+        self._end = threading.Event()
+        self._end.set()
+
     def wait(self) -> None:
         """Wait until the dispatch has ended; stop it at its time limit.
 
         Raises
         ------
+        KernelFault
+            If the process was forked while it ran.
         KeyboardInterrupt
             If the wait was interrupted. This dispatch and those before it were stopped and have ended by then.
         """
@@ -150,9 +164,11 @@ def _run_all() -> None:
 
 def _on_fork() -> None:
     """Reset the state after a fork, since the thread exists only in the parent process."""
-    global _queue, _lock
-    _queue, _lock = queue.SimpleQueue(), threading.Lock()
+    global _queue  # noqa: PLW0603  (the old one may be locked)
+    _queue = queue.SimpleQueue()
     _threads.clear()
+    for run in _in_flight:
+        run.abandon()
     _in_flight.clear()
 
 

@@ -14,6 +14,7 @@ from ...unit import Unit
 from ..entry_texts import fiber_text
 from ..guarded_divisions import guard_divisions
 from ..ir_build import compile_ir, write_ir
+from ..iteration_ends import mark_unit
 from ..lanes.lane_entry import LaneEntry
 from .check_targets import FiberTarget
 
@@ -68,7 +69,8 @@ def find_thread_checks(unit: Unit, flags: tuple[str, ...]) -> ThreadChecks | Non
     CompileError
     """
     flags = (*flags, "-fno-finite-loops")
-    ir = guard_divisions(write_ir(unit, fiber_text(unit), flags).decode())
+    marked = mark_unit(unit)
+    ir = guard_divisions(write_ir(marked, fiber_text(marked), flags).decode())
     text = compile_ir(ir, (*flags, *_SIMPLIFY), unit).decode()
     try:
         return ThreadChecks(unit, text)

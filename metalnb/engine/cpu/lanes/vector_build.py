@@ -11,6 +11,7 @@ from ...clang import driver
 from ...clang.driver import BackendError, Target
 from ...clang.inlining import INLINE_ALL
 from ...clang.long_kernels import count_arithmetic, flags_for_vectors
+from ...clang.loop_exits import compile_with_back_paths
 from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectorizer.lane_count import max_lanes
@@ -23,6 +24,7 @@ from .. import toolchain
 from ..entry_texts import lane_text
 from ..guarded_divisions import guard_divisions
 from ..linking import run_tool
+from .returned_vectors import restore_vectors
 
 __all__ = ["compile_vectorized", "lane_count", "machine", "thread_text", "vectorize_form"]
 
@@ -92,14 +94,22 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
     NotVectorized
         If the kernel is longer.
     """
+    return compile_with_back_paths(unit, lambda unit: _thread_text(unit, options, flags, max_length))
+
+
+def _thread_text(unit: Unit, options: tuple[str, ...], flags: tuple[str, ...], max_length: int) -> str:
     text, target = lane_text(unit), _target(flags or toolchain.flags())
-    if not (has_division(unit) or len(unit.text) > _SHORT_CELL):
-        return driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_TEXT).decode()
-    raw = driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_NO_PASSES, *_TEXT).decode()
-    if (count := count_arithmetic(raw)) > max_length:
-        message = f"it is long: about {count:,} instructions"
-        raise NotVectorized(message)
-    return _compile_text(guard_divisions(raw), (*target.flags, *_SIMPLIFY, *_TEXT), unit).decode()
+    simplify = (*target.flags, *_SIMPLIFY, *options, *_TEXT)
+    if has_division(unit) or sum(map(len, unit.texts.values())) > _SHORT_CELL:
+        raw = driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_NO_PASSES, *_TEXT).decode()
+        if (count := count_arithmetic(raw)) > max_length:
+            message = f"it is long: about {count:,} instructions"
+            raise NotVectorized(message)
+        simple = _compile_text(guard_divisions(raw), simplify, unit).decode()
+    else:
+        simple = driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_TEXT).decode()
+    typed = restore_vectors(simple)
+    return simple if typed == simple else _compile_text(typed, simplify, unit).decode()
 
 
 def has_division(unit: Unit) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from ...clang import driver
 from ...clang.driver import BackendError
 from ...llvm.llvm_reader import read_module
 from ...llvm.llvm_types import UnsupportedIR
+from ...process_locks import new_lock
 from ...unit import Unit
 from ...vectorizer.not_vectorized import NotVectorized
 from ...vectorizer.simd_forms import SimdForm, form_for
@@ -34,7 +34,7 @@ _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED", "-mllvm", "-di
 # Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and about 860 instructions here.
 # 64 products in one block, 57,000 instructions, compile in a few seconds; 200 of them take more than a minute.
 _MAX_INSTRUCTIONS = 80_000
-_loading = threading.Lock()
+_loading = new_lock()
 
 
 @dataclass(frozen=True, slots=True)

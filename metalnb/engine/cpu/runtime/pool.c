@@ -1,6 +1,6 @@
 // The process's thread pool, which runs a dispatch's threadgroups on this machine's cores.
 // The caller starts immediately and alone; it shares the rest with the workers if that is enough work. So a small
-// dispatch wakes no worker, and no dispatch waits for workers that never come (a forked process has none). A sleeping
+// dispatch wakes no worker, and no dispatch waits for workers that never come. A sleeping
 // thread takes about 50 µs to wake, as long as many dispatches run. So a worker spins for a while, waiting for
 // the next dispatch, before it sleeps; the caller likewise spins before it sleeps until the last workers are done.
 #include "system.h"
@@ -119,8 +119,11 @@ THREAD(worker_main) {
     return 0;
 }
 
-/// Prepare for `count` workers besides the caller. Called once.
+/// Prepare for `count` workers besides the caller. Called once, and in a forked process, which has no workers, and where
+/// the parent's other threads may have held the locks or a region.
 __attribute__((visibility("default"))) void metalnb_open(u32 count) {
+    running = active = spinning = free_count = 0;
+    work.open = 0;
     init_lock(&regions_lock);
     init_lock(&dispatch_lock);
     init_lock(&work_lock);

@@ -90,7 +90,7 @@ class ThreadBinary(Binary):
             code, fibers = compile_thread_object(self.unit)
         else:
             code, fibers = compile_checked_object(self.unit, self.checks, kernel), True
-        library, _ = toolchain.load_kernel_library(code, "fibers" if fibers else "loops", self.unit.cell.edited.text)
+        library, _ = toolchain.load_kernel_library(code, "fibers" if fibers else "loops", self.unit.texts)
         library.metalnb_prepare.restype = ctypes.c_uint32
         run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
         return ThreadCode(run, fibers, library.metalnb_prepare(), library, b"metalnb_print" in code)

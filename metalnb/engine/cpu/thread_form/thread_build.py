@@ -12,6 +12,7 @@ from .. import toolchain
 from ..cpu_checks.thread_checks import ThreadChecks, find_thread_checks
 from ..entry_texts import fiber_text, loop_text
 from ..ir_build import compile_ir, compile_object, write_ir
+from ..iteration_ends import mark_unit
 
 __all__ = ["compile_checked_object", "compile_thread_object", "find_checks"]
 
@@ -44,7 +45,8 @@ def compile_thread_object(unit: Unit) -> tuple[bytes, bool]:
 
 def _may_converge(unit: Unit) -> bool:
     """Inspect the cached output of the first of two steps."""
-    text = write_ir(unit, fiber_text(unit), _FIBERS)
+    marked = mark_unit(unit)
+    text = write_ir(marked, fiber_text(marked), _FIBERS)
     return any(name in text for name in _CONVERGENCE_CALLS)
 
 
@@ -53,7 +55,8 @@ _FIBERS = (*toolchain.ORDERED, f"-Wframe-larger-than={_FRAME}")
 
 
 def _compile_fibers(unit: Unit) -> bytes:
-    return compile_object(unit, fiber_text(unit), _FIBERS, _check_stack)
+    marked = mark_unit(unit)
+    return compile_object(marked, fiber_text(marked), _FIBERS, _check_stack)
 
 
 def _check_stack(output: str) -> str:

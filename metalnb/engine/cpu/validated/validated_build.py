@@ -14,6 +14,7 @@ from ..debug_lines import DebugLines
 from ..entry_texts import fiber_text
 from ..guarded_divisions import guard_divisions
 from ..ir_build import compile_ir
+from ..iteration_ends import mark_unit
 from .access_sites import insert_sites
 from .uninitialized_reads import insert_set_flags
 from .validating_code import ValidatingCode, insert_calls
@@ -70,10 +71,11 @@ _MAX_VARIABLES = 4096
 @functools.lru_cache(64)
 def _build(key: _UnitKey) -> ValidatedBuild:
     unit = key.unit
-    text = driver.compile_source(unit, fiber_text(unit), toolchain.host_target(), *_FIRST)
+    marked = mark_unit(unit)
+    text = driver.compile_source(marked, fiber_text(marked), toolchain.host_target(), *_FIRST)
     text_with_flags, thread_variables = insert_set_flags(text.decode())
     code = insert_calls(text_with_flags)
-    library, file = toolchain.load_kernel_library(_compile_object(code, unit), "validation", unit.cell.edited.text)
+    library, file = toolchain.load_kernel_library(_compile_object(code, unit), "validation", unit.texts)
     library.metalnb_prepare.restype = library.metalnb_slots.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)

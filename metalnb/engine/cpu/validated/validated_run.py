@@ -12,6 +12,7 @@ from typing import Any
 from metalnb.errors import EngineUnavailable
 
 from ...base import Grid
+from ...process_locks import new_lock
 from ...unit import Unit
 from ..cpu_engine import dispatch
 from ..reserved_memory import worker_region
@@ -25,7 +26,7 @@ __all__ = ["run_validated"]
 
 _MAX_ACCESSES = 1 << 25  # after which no threadgroup is started: each element accessed takes 24 bytes or more
 
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def run_validated(

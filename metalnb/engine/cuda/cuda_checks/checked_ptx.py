@@ -96,12 +96,12 @@ def compile_checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
     ------
     CompileError
     """
-    def compile_cell(cell: str) -> str:
-        text, flags = checked_source(unit, cell), (*ROUNDING_FLAGS, *_SIMPLIFY)
+    def compile_unit(unit: Unit) -> str:
+        text, flags = checked_source(unit), (*ROUNDING_FLAGS, *_SIMPLIFY)
         return driver.compile_source(unit, text, target(capability), *flags).decode()
 
     try:
-        return CheckedPtx(unit, capability, compile_with_back_paths(unit, compile_cell))
+        return CheckedPtx(unit, capability, compile_with_back_paths(unit, compile_unit))
     except (UnsupportedIR, ValueError) as reason:
         if isinstance(reason, CompileError) and not isinstance(reason, BackendError):
             raise  # no other form of it compiles
