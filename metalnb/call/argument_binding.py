@@ -249,7 +249,7 @@ class Binder:
         for slot, value in zip(slots, buffers, strict=True):
             if value is None and not slot.param.writable:
                 name, cure = slot.param.name, self._usage()
-                if name in _OPTIONS:  # as it may have been passed
+                if name in OPTIONS:  # as it may have been passed
                     cure = f"By name, {name}=… is an option of the call: pass the argument by position. {cure}"
                 raise ArgumentError(f"{slot.label}; it is missing. {cure}")
         return buffers

@@ -193,7 +193,7 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
 
 @pytest.mark.parametrize(("kind", "multiple"), [("float4", 16), ("packed_float4", 4), ("half2", 4), ("uchar", 1)])
 def test_array_that_starts_between_elements_is_refused(kind: str, multiple: int, driver: Any, monkeypatch: Any) -> None:
-    """On the GPU such an access is an error after which the process cannot use it any more."""
+    """On the GPU such an access is an error after which the process cannot use it any longer."""
     monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device {kind}* x) {{ x[0] = x[1]; }}").k.unit)

@@ -76,7 +76,7 @@ class Brush:
 
 
 def _check_value(caller: str, pixel: tuple[int, ...], value: Any) -> None:
-    """Reject a value to draw that is no number, nor one for each of a pixel's numbers."""
+    """Reject a value to draw that is not a number, nor one for each of a pixel's numbers."""
     try:
         shape = np.shape(np.asarray(0.0 if value is None else value, np.float64))
     except (TypeError, ValueError):
