@@ -386,6 +386,10 @@ def test_a_plane_is_colored_between_its_limits() -> None:
     assert shown(limits=(0, 2), origin="lower") == [[0, 255, 0], [0, 128, 255]]
     flat = read_png(Painter("t", (2, 2), "gray", None, "upper").paint(np.full((2, 2), 7, np.int32)))[1]
     assert (flat == 0).all()
+    for dtype in (np.int32, np.uint64, np.float64):
+        large = np.array([[0, 1, 2]]).astype(dtype) + dtype(10**9)
+        shades = read_png(Painter("t", (1, 3), "gray", None, "upper").paint(large))[1]
+        assert shades[..., 0].tolist() == [[0, 128, 255]]
     nearly_flat = read_png(Painter("t", (1, 3), "gray", None, "upper").paint(np.array([[7, np.inf, -np.inf]])))[1]
     assert nearly_flat[..., 0].tolist() == [[0, 255, 0]]
 
