@@ -10,6 +10,7 @@ import dataclasses
 import datetime as dt
 import json
 import math
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -172,14 +173,19 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     cached = None if again else _cached_limits(key)
     if cached is not None:
         return cached
-    measured = _measure(device_engine)
-    if measured.sure:
-        cache.store().put(key, "limits", json.dumps(measured.to_json()).encode())
-    _recent[key] = time.monotonic(), measured
+    with _measuring:
+        cached = None if again else _cached_limits(key)  # another thread may just have measured them
+        if cached is not None:
+            return cached
+        measured = _measure(device_engine)
+        if measured.sure:
+            cache.store().put(key, "limits", json.dumps(measured.to_json()).encode())
+        _recent[key] = time.monotonic(), measured
     return measured
 
 
 _recent: dict[str, tuple[float, Limits]] = {}
+_measuring = threading.Lock()  # two measurements at a time would halve each other's rates
 
 
 def remeasure(engine: str | None) -> Limits | None:

@@ -75,12 +75,14 @@ class Painter:
 
     def _color_indices(self, array: Any) -> Any:
         """Map numbers to the 256 entries of the palette; NaN becomes the first."""
-        values = array.astype(np.float32, copy=False)
+        is_small = array.dtype.itemsize < (4 if array.dtype.kind in "iu" else 8)
+        kind = np.float32 if is_small else np.float64  # of large whole numbers, float32 has not all
+        values = array.astype(kind, copy=False)
         low, high = self._extent(values)
         scale = 255.0 / (high - low) if high > low else 1.0
         with np.errstate(invalid="ignore", over="ignore"):
-            indices = np.clip((values - np.float32(low)) * np.float32(scale), 0, 255)
-        return np.nan_to_num(indices + np.float32(0.5), copy=False).astype(np.uint8)
+            indices = np.clip((values - kind(low)) * kind(scale), 0, 255)
+        return np.nan_to_num(indices + kind(0.5), copy=False).astype(np.uint8)
 
     def _extent(self, values: Any) -> tuple[float, float]:
         if self._fixed_limits:

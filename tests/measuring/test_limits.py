@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,6 +56,24 @@ def test_every_limit_is_measured_and_kept(small: cache.Store, monkeypatch: pytes
     monkeypatch.setattr(limits_module, "_measure", lambda engine: replace(measured(engine), date="later"))
     assert mnb.limits(again=True).date == "later"
     assert mnb.limits().date == "later"
+
+
+def test_two_threads_do_not_measure_at_a_time(small: cache.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would halve the other's rates, and the lower ones would be kept."""
+    calls: list[int] = []
+    other = threading.Thread(target=mnb.limits)
+
+    def measure(_: Any) -> mnb.Limits:
+        calls.append(1)
+        if len(calls) == 1:
+            other.start()
+            other.join(0.2)
+        return LIMITS
+
+    monkeypatch.setattr(limits_module, "_measure", measure)
+    assert mnb.limits() == LIMITS
+    other.join(300)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(("state", "changed"), [("busy", {"others": 0.31}), ("unsteady", {"spread": 0.31})])

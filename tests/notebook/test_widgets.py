@@ -185,6 +185,19 @@ def test_the_caller_may_say_what_a_call_of_another_size_is(program: mnb.Program)
     assert sizes.grid(sizes.factors[sizes.factors.index(1)]) == (256, 1, 1)
 
 
+def test_sizes_end_where_the_caller_has_no_larger_arrays(program: mnb.Program) -> None:
+    x = np.ones(1 << 13, np.float32)
+
+    def sizes(factor: Fraction) -> dict[str, Any]:
+        n = int(factor * 4096)
+        return {"x": x[:n], "y": x[:n].copy(), "a": 2.0, "grid": n}
+
+    board = mnb.dashboard(program.saxpy, **sizes(Fraction(1)), sizes=sizes)
+    assert board._sizes.factors[-2:] == [1, 2]
+    with pytest.raises(mnb.ArgumentError, match="float64"):
+        mnb.dashboard(program.saxpy, x, a=2.0, sizes=lambda _: {"x": x.astype(float), "a": 2.0})
+
+
 def test_changing_a_size_resizes_arrays_of_the_grids_length(program: mnb.Program) -> None:
     image = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
     sizes = Sizes(bound_call("test", program.plane, (image,), {"gain": 2.0}))
@@ -373,6 +386,10 @@ def test_a_plane_is_colored_between_its_limits() -> None:
     assert shown(limits=(0, 2), origin="lower") == [[0, 255, 0], [0, 128, 255]]
     flat = read_png(Painter("t", (2, 2), "gray", None, "upper").paint(np.full((2, 2), 7, np.int32)))[1]
     assert (flat == 0).all()
+    for dtype in (np.int32, np.uint64, np.float64):
+        large = np.array([[0, 1, 2]]).astype(dtype) + dtype(10**9)
+        shades = read_png(Painter("t", (1, 3), "gray", None, "upper").paint(large))[1]
+        assert shades[..., 0].tolist() == [[0, 128, 255]]
     nearly_flat = read_png(Painter("t", (1, 3), "gray", None, "upper").paint(np.array([[7, np.inf, -np.inf]])))[1]
     assert nearly_flat[..., 0].tolist() == [[0, 255, 0]]
 

@@ -62,7 +62,8 @@ def dashboard(
         A scalar that the kernel uses as an index needs a range within the array.
     sizes : callable, optional
         A function that makes a call of another size, instead of the guess above: it takes a factor (a `Fraction`, 1 for
-        the size that was passed) and returns the arguments of the call by name, including ``grid`` if needed.
+        the size that was passed) and returns the arguments of the call by name, including ``grid`` if needed. The
+        slider ends before the first larger call that is refused.
 
     Returns
     -------

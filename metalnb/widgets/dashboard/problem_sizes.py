@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from metalnb.engine.base import Grid
+from metalnb.errors import ArgumentError, LaunchError
 
 from ..bound_call import BoundArgument, BoundCall, bound_call
 from ..knobs import Knob, apply_settings, knobs
@@ -50,8 +51,8 @@ class Sizes:
         self._resized = call
         if launch_of is not None:
             self.tied: list[Knob] = []
-            self.factors = _factors(call.grid)
-            self._grids = {f: call.grid if f == 1 else call.kernel.prepare(**launch_of(f)).grid for f in self.factors}
+            self._grids = dict(_grids_of(call, launch_of))
+            self.factors = list(self._grids)
             return
         ties = _ties(call.grid, Fraction(2))
         self.tied = [k for k in knobs(call) if k.dtype.kind in "iu" and _scale_length(k.value, ties) is not None]
@@ -116,6 +117,17 @@ class Sizes:
                     return False
                 total += math.prod((*shape, *part.inner)) * part.value.itemsize
         return total <= _BYTES
+
+
+def _grids_of(call: BoundCall, launch_of: Callable[[Fraction], Mapping[str, Any]]) -> Iterator[tuple[Fraction, Grid]]:
+    """Yield each factor with its grid, up to the largest problem that the caller has arrays for."""
+    for factor in _factors(call.grid):
+        try:
+            yield factor, call.grid if factor == 1 else call.kernel.prepare(**launch_of(factor)).grid
+        except (ArgumentError, LaunchError):
+            if factor < 1:
+                raise
+            return
 
 
 def _factors(grid: Grid) -> list[Fraction]:
