@@ -8,14 +8,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from metalnb.call.argument_binding import OPTIONS
 from metalnb.call.kernel import Kernel
 from metalnb.errors import ArgumentError
 
 from .block_call import BlockCall, first_array, named_arguments, output_of
 
 __all__ = ["map_blocks", "map_overlap"]
-
-_OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 
 
 def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) -> da.Array:
@@ -99,7 +98,7 @@ def _prepare(
     kernel: Kernel, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[BlockCall, list[da.Array], Any, dict[str, Any]]:
     """Return the call, its Dask arrays, the result's dtype, and how its blocks differ from the first array's."""
-    options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    options = {name: keywords.pop(name) for name in OPTIONS if name in keywords}
     arguments = named_arguments(kernel, args, keywords)
     arrays = {name: value for name, value in arguments.items() if isinstance(value, da.Array)}
     if not arrays:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from metalnb.call.argument_binding import OPTIONS
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError, MetalnbError
 from metalnb.plurals import quantity
@@ -21,7 +22,6 @@ from .validated_call import Outcome, Watcher
 __all__ = ["compare_outputs", "named_arrays"]
 
 _RELATIVE = {2: (1e-2, 1e-3), 4: (1e-5, 1e-6), 8: (1e-12, 1e-14)}
-_OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 Arrays = dict[str, Any]
 
 
@@ -38,7 +38,7 @@ def compare_outputs(
     ArgumentError
         If the expected values do not fit the outputs.
     """
-    options = {k: v for k, v in call.items() if k in _OPTIONS}
+    options = {k: v for k, v in call.items() if k in OPTIONS}
     inputs = _inputs(kernel, args, call)
     dispatch = kernel.rehearse(*args, **call)
     report, judge = run(dispatch, seconds)
@@ -74,7 +74,7 @@ def named_arrays(dispatch: Dispatch, args: Sequence[Any], call: Mapping[str, Any
 
 def _inputs(kernel: Kernel, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
     parameters = [p.name for p in kernel.signature.buffers if not kernel.unit.is_absent(p)]
-    return {**dict(zip(parameters, args, strict=False)), **{k: v for k, v in call.items() if k not in _OPTIONS}}
+    return {**dict(zip(parameters, args, strict=False)), **{k: v for k, v in call.items() if k not in OPTIONS}}
 
 
 def _outputs(dispatch: Dispatch, inputs: Arrays) -> Arrays:
