@@ -132,6 +132,8 @@ def _parents(engine: str, blocks: Sequence[Block]) -> tuple[Ticket, ...]:
     parents: list[Ticket] = []
     for block in blocks:
         last = block.ticket
+        if type(last) is DependentTicket and not last.parents:  # it was waited for
+            last = last.own
         if last is None or last.done or last.counted:  # it cannot fail, or its fault ends the engine
             continue
         if (type(last) is DependentTicket or _may_fail(last)) and not any(last is parent for parent in parents):
