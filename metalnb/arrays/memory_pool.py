@@ -167,12 +167,18 @@ class _FormerUse:
 
     __slots__ = ("_ticket",)
 
-    def __init__(self, ticket: Ticket) -> None:
-        self._ticket = ticket
+    done = counted = True  # a fault is of no interest to the array that has the memory now
+
+    def __init__(self, ticket: Any) -> None:
+        self._ticket = getattr(ticket, "own", ticket)  # without the dispatches that it depends on
 
     def wait(self) -> None:
+        ticket = self._ticket
+        was_raised = getattr(ticket, "has_raised", True)
         with contextlib.suppress(KernelFault):
-            self._ticket.wait()
+            ticket.wait()
+        if not was_raised:
+            ticket.has_raised = False  # other arrays may have results of it
 
 
 class Pool:

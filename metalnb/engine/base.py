@@ -125,6 +125,10 @@ class Ticket(Protocol):
         Returns the dispatch's duration in seconds: None while it runs, NaN if it failed. The device's clock measures
         it; without one, it is the time from the launch to the end of the wait (see `Stopwatch`). The callable keeps
         neither the ticket nor any memory alive.
+
+    Where a fault does not end the engine, a ticket also has ``has_raised``, whether a wait has raised its fault, and
+    ``has_passed``, whether it is known that there is none: waiting for an array computed from its results raises a
+    fault that nobody has seen.
     """
 
     done: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import operator
 import pickle
@@ -595,3 +596,49 @@ def test_strides_of_axes_of_one_element_do_not_matter(
     lent |= {"shape": (2, 3), "strides": (4, 8)}
     with pytest.raises(ValueError, match=r"of shape \(2, 3\) and strides \(4, 8\), are not contiguous"):
         mnb.asarray(SimpleNamespace(__cuda_array_interface__=lent), device="toy")
+
+
+ESCAPING = """#include <metal_stdlib>
+using namespace metal;
+kernel void escaping(device float* x, device const uint* at, uint i [[thread_position_in_grid]]) { x[at[i]] += 1; }
+kernel void copying(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }"""
+DERIVED = {
+    "operator": lambda x, _: (x + 1).read(),
+    "reduction": lambda x, _: float(mnb.sum(x)),
+    "chain": lambda x, _: functools.reduce(lambda y, _: y * x, range(200), x).tolist(),
+    "itself": lambda x, _: (x + 1, x.read()),
+    "view": lambda x, _: (x[1:] * 2)[::-1].numpy(),
+    "kernel": lambda x, program: program.copying(x).read(),
+    "numpy": lambda x, program: program.copying(x, np.zeros(x.size, np.float32)),
+    "known": lambda x, program: [program.copying(x, np.zeros(x.size, np.float32)) for _ in range(2)],
+    "viewed": lambda x, program: program.copying(x, mnb.asarray(np.zeros(x.size, np.float32), device="cpu")),
+}
+
+
+@pytest.mark.parametrize("how", DERIVED)
+@pytest.mark.parametrize("size", [8, 1 << 16])
+def test_fault_is_raised_where_what_follows_from_it_is_read(how: str, size: int) -> None:
+    """An op or a kernel that uses the array before it is read does not hide the fault of the dispatch before it."""
+    program = mnb.compile(ESCAPING, engine="cpu")
+    x, other = (mnb.zeros(size, device="cpu") for _ in range(2))
+    if how == "known":
+        program.copying(x, np.zeros(size, np.float32))
+    program.escaping(x, mnb.full(4, size, dtype="uint32", device="cpu"), grid=4)
+    assert not (other + 1 - 1).any()
+    with pytest.raises(mnb.KernelFault, match=r"escaping, .* updates x\[|escaping, .* reads x\["):
+        DERIVED[how](x, program)
+    x[...] = 3
+    assert (x + other).tolist() == [3] * size, "it is raised once"
+    mnb.synchronize("cpu")
+
+
+def test_a_fault_is_not_lost_with_an_array_that_used_it() -> None:
+    """The memory of an array that was deleted is reused: a wait for its last dispatch must not count as seeing it."""
+    program = mnb.compile(ESCAPING, engine="cpu")
+    x, at = mnb.zeros(100, device="cpu"), mnb.full(4, 100, dtype="uint32", device="cpu")
+    program.escaping(x, at, grid=4)
+    y = x + 1
+    del at
+    mnb.full(4, 1, dtype="uint32", device="cpu").read()
+    with pytest.raises(mnb.KernelFault, match="escaping"):
+        y.read()

@@ -81,6 +81,17 @@ def test_unknown_error_is_reported_by_number(engine: MetalEngine) -> None:
         metal(ADD).add(x, x, 1)
 
 
+def test_fault_is_raised_where_what_follows_from_it_is_read(engine: MetalEngine) -> None:
+    x, y = (mnb.ones(5, dtype="float32", device="metal") for _ in range(2))
+    (x + y).read()
+    engine._commands._queue.fails.append(3)
+    metal(ADD).add(x, y, 1)
+    z = y * 2
+    with pytest.raises(mnb.KernelFault, match="PageFault"):
+        z.read()
+    assert (x + x).tolist() == [2] * 5
+
+
 def test_fault_in_a_timed_run_is_raised_when_all_have_ended(engine: MetalEngine, calls: Calls) -> None:
     waits = calls.of(MTLCommandBuffer, "waitUntilCompleted")
     bound = metal(ADD).add.prepare(np.zeros(5, np.float32), np.zeros(5, np.float32), 1)

@@ -216,7 +216,7 @@ def test_results_of_a_failing_gpu_are_not_trusted(
     kernel = compile_cell(source).f
     with pytest.raises(mnb.KernelFault, match=message):
         kernel(np.zeros(100, np.float32), threadgroup=64)
-    x = mnb.zeros(100, dtype="float32", device="metal:metalcompute")
+    x = mnb.array(np.zeros(100, np.float32), device="metal:metalcompute")
     kernel(x, threadgroup=64)
     for _ in range(2):  # not only the first time that it is read
         with pytest.raises(mnb.KernelFault, match=message):

@@ -69,13 +69,15 @@ class MetalTicket:
     Attributes
     ----------
     elapsed : GpuTime
+    has_raised : bool
+        Whether a wait has raised its fault.
     results : list of Result
         Those still to be copied back, and NumPy's memory on which the GPU works in place.
     """
 
     __slots__ = (
         "__weakref__", "_batch", "_bindings", "_commands", "_fault", "_lock", "_logs", "_name", "_staging", "elapsed",
-        "results",
+        "has_raised", "results",
     )  # fmt: skip
 
     done = counted = False
@@ -85,6 +87,7 @@ class MetalTicket:
         *, logs: bool,
     ) -> None:  # fmt: skip
         self.elapsed = GpuTime(bindings, commands, batch)
+        self.has_raised = False
         self.results = results
         self._bindings = bindings
         self._commands = commands
@@ -94,6 +97,11 @@ class MetalTicket:
         self._logs = logs
         self._fault: KernelFault | None = None
         self._lock = threading.Lock()
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is known to have ended without a fault."""
+        return self._batch is None and self._fault is None
 
     def wait(self) -> None:
         """Wait, with the GIL released, and copy the results to where the caller wants them.
@@ -114,6 +122,7 @@ class MetalTicket:
                 if self._logs:
                     self._commands.logs.show()
         if self._fault is not None:
+            self.has_raised = True
             raise self._fault
 
     def __del__(self) -> None:

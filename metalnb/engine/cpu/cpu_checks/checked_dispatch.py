@@ -76,12 +76,17 @@ class CheckedDispatch:
         self._reason = self._reason or reason
         ctypes.c_uint32.from_buffer(self.memory).value = 1
 
+    @property
+    def has_fault(self) -> bool:
+        """Whether there is a fault. The dispatch must have ended."""
+        return bool(self._reason) or any(memoryview(self.memory)[_STOP:])
+
     def fault(self) -> KernelFault | None:
         """Return the fault, or None. The dispatch must have ended."""
         if self._reason:
             loops = self._kernel.checks.loops
             return describe_stop(self._unit, self._kernel.module, self._analysis, loops, self._reason)
-        if not any(memoryview(self.memory)[_STOP:]):
+        if not self.has_fault:
             return None
         for site, access in enumerate(self._kernel.sites):
             is_recorded, index, *group, _, offset = _RECORD.unpack_from(self.memory, _STOP + _RECORD.size * site)

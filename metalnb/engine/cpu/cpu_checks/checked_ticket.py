@@ -41,6 +41,11 @@ class CheckedTicket:
         """The checks of this dispatch."""
         return self._dispatch.checks
 
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is known to have ended without a fault."""
+        return (self._run is None or self._run.has_ended) and not self._dispatch.has_fault
+
     def wait(self) -> None:
         """Wait, with the GIL released.
 

@@ -70,6 +70,11 @@ class BackgroundRun:
                 _in_flight.remove(self)
             self._end.set()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the dispatch has ended as it should: without an error of Python's."""
+        return self._end.is_set() and self._error is None
+
     def stop(self, reason: str) -> None:
         """Stop the dispatch."""
         self._dispatch.stop(reason)

@@ -48,6 +48,11 @@ class GpuTicket:
         self._ended = False
         self._lock = threading.RLock()
 
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is known to have ended without a fault."""
+        return self._ended and self._fault is None
+
     def wait(self) -> None:
         """Wait, with the GIL released, and copy the results to the caller's arrays.
 

@@ -20,6 +20,8 @@ class MetalcomputeTicket:
     Attributes
     ----------
     elapsed : Stopwatch
+    has_raised : bool
+        Whether a wait has raised its fault.
     results : list of Result
         Those still to be copied back.
     """
@@ -31,6 +33,7 @@ class MetalcomputeTicket:
         elapsed: Stopwatch,
     ) -> None:  # fmt: skip
         self.elapsed = elapsed
+        self.has_raised = False
         self.results = results
         self._name = name
         self._runs = runs  # (handle, launch record, threads in a threadgroup)
@@ -38,6 +41,11 @@ class MetalcomputeTicket:
         self._keep_alive = keep_alive
         self._fault: KernelFault | None = None
         self._lock = threading.Lock()
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is known to have ended without a fault."""
+        return not self._runs and self._fault is None
 
     def wait(self) -> None:
         """Wait, and copy the results to where the caller wants them.
@@ -57,6 +65,7 @@ class MetalcomputeTicket:
                 self._fault = next((fault for fault in faults if fault is not None), None)
                 self.elapsed.stop(failed=self._fault is not None)
         if self._fault is not None:
+            self.has_raised = True
             raise self._fault
 
     def _fault_of(self, record: Any, threads: int) -> KernelFault | None:
