@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from metalnb import engine as engines
 from metalnb.engine.process_locks import new_lock
 from metalnb.errors import KernelFault
 
+from .dependent_tickets import DependentTicket, depth_of, may_fail, may_have_failed
 from .memory_pool import pool_of
 
 if TYPE_CHECKING:
@@ -76,57 +77,6 @@ def start(
     return result
 
 
-class DependentTicket:
-    """A dispatch on the results of earlier ones that may have failed: waiting for it raises their faults, too.
-
-    Parameters
-    ----------
-    own : Ticket
-    parents : tuple of Ticket
-        The last dispatches on its arrays' memory. Each fault is raised once here: later dispatches on the same arrays
-        are not affected.
-
-    Attributes
-    ----------
-    depth : int
-        The length of the longest chain of parents.
-    """
-
-    done = counted = False
-
-    def __init__(self, own: Ticket, parents: tuple[Ticket, ...]) -> None:
-        self.own, self.parents = own, parents
-        self.depth = 1 + max(_depth(parent) for parent in parents)
-
-    @property
-    def elapsed(self) -> Callable[[], float | None]:
-        """The callable that returns the dispatch's time."""
-        return self.own.elapsed
-
-    @property
-    def allocated_outputs(self) -> tuple[str, ...]:
-        """As of the ticket of a checked dispatch, which alone has it."""
-        names: tuple[str, ...] = self.own.allocated_outputs  # type: ignore[attr-defined]
-        return names
-
-    @allocated_outputs.setter
-    def allocated_outputs(self, names: tuple[str, ...]) -> None:
-        self.own.allocated_outputs = names  # type: ignore[attr-defined]
-
-    def wait(self) -> None:
-        """Wait for the dispatch.
-
-        Raises
-        ------
-        KernelFault
-            The first fault of the earlier ones that was not raised yet, or its own.
-        """
-        for ticket in _may_have_failed(self.parents):
-            ticket.wait()
-        self.parents = ()
-        self.own.wait()
-
-
 def _parents(engine: str, blocks: Sequence[Block]) -> tuple[Ticket, ...]:
     """Return the last dispatches on some blocks that have, or depend on, a fault that nobody may have seen."""
     parents: list[Ticket] = []
@@ -136,36 +86,12 @@ def _parents(engine: str, blocks: Sequence[Block]) -> tuple[Ticket, ...]:
             last = last.own
         if last is None or last.done or last.counted:  # it cannot fail, or its fault ends the engine
             continue
-        if (type(last) is DependentTicket or _may_fail(last)) and not any(last is parent for parent in parents):
+        if (type(last) is DependentTicket or may_fail(last)) and not any(last is parent for parent in parents):
             parents.append(last)
-    if parents and max(map(_depth, parents)) >= _MAX_IN_FLIGHT:  # those no longer in flight have been waited for
+    if parents and max(map(depth_of, parents)) >= _MAX_IN_FLIGHT:  # those no longer in flight have been waited for
         in_flight = set(map(id, _in_flight[engine]))
-        return tuple(ticket for ticket in _may_have_failed(parents) if id(ticket) in in_flight)
+        return tuple(ticket for ticket in may_have_failed(parents) if id(ticket) in in_flight)
     return tuple(parents)
-
-
-def _depth(ticket: Ticket) -> int:
-    return ticket.depth if type(ticket) is DependentTicket else 0
-
-
-def _may_have_failed(tickets: Iterable[Ticket], seen: set[int] | None = None) -> list[Ticket]:
-    """Return the engine's tickets among some tickets and those that they depend on, the earliest first."""
-    seen = set() if seen is None else seen
-    found: list[Ticket] = []
-    for ticket in tickets:
-        if id(ticket) in seen:
-            continue
-        seen.add(id(ticket))
-        if type(ticket) is DependentTicket:
-            found += _may_have_failed((*ticket.parents, ticket.own), seen)
-        elif _may_fail(ticket):
-            found.append(ticket)
-    return found
-
-
-def _may_fail(ticket: Ticket) -> bool:
-    is_known = ticket.done or ticket.counted or getattr(ticket, "has_passed", False)
-    return not is_known and not getattr(ticket, "has_raised", False)
 
 
 def synchronize(engine: str | None = None) -> None:
