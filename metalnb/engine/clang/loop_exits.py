@@ -14,6 +14,7 @@ in the block that ends with the exit, or in the branch that sets the flag.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from metalnb.errors import CompileError
@@ -151,10 +152,24 @@ class _Loops:
         if context and self._is_collective_exit(i, end, context):
             head, tail = _Edit(i, _BACK, ""), ""
             if word == "return" and tree.text(i + 1) != "{" and self._has_collectives(i + 1, end):
-                head, tail = _Edit(i, "{ auto $value = (", "", drops_token=True), f"); {_TEST}return $value"
+                before, tail = ("{ ", "; ") if self._is_in_void(i) else ("{ decltype(auto) $value = (", "); ")
+                head = _Edit(i, before, "", drops_token=True)
+                tail += _TEST + ("return" if self._is_in_void(i) else "return $value")
             is_closed = end < len(tree.texts)  # else the semicolon follows a macro's use
             self._edits |= {head, _Edit(end, tail, " }") if is_closed else _Edit(end - 1, "", f"{tail}; }}")}
         return end + 1
+
+    def _is_in_void(self, i: int) -> bool:
+        """Return whether a position is in a function that returns nothing."""
+        around = [(brace, name) for brace, end, name in self._bodies if brace < i < end]
+        return bool(around) and self._tree.text(max(around)[1] - 1) == "void"
+
+    @cached_property
+    def _bodies(self) -> list[tuple[int, int, int]]:
+        """Each function's braces and name."""
+        heads = (h for h in self._tree.functions if self._tree.texts[h.name] not in _HEAD_KEYWORDS)
+        braces = ((self._tree.find(h.end, frozenset({"{", ";"})), h.name) for h in heads)
+        return [(brace, self._tree.close(brace), name) for brace, name in braces if self._tree.text(brace) == "{"]
 
     def _is_collective_exit(self, i: int, end: int, context: _Context) -> bool:
         """Return whether a statement leaves a loop and lanes may converge in its block, on the path to it."""
