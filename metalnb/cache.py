@@ -203,7 +203,7 @@ class Usage:
 
 @functools.cache
 def _store(root: Path) -> Store:
-    return Store(root)
+    return Store(root.absolute())  # the same folder after a `%cd`
 
 
 def store() -> Store:

@@ -6,6 +6,7 @@ import functools
 import importlib
 import os
 import warnings
+from typing import Any
 
 from metalnb.errors import EngineUnavailable
 
@@ -41,13 +42,16 @@ def _split(name: str) -> tuple[str, str, str]:
     return (name, "", "") if name in REGISTRY else name.rpartition(":")
 
 
-def _canonical_name(name: str) -> str:
+def _canonical_name(name: Any) -> str:
     """Check an engine's name, ``"cuda"`` or ``"cuda:1"``; the first device needs no index, so ``"cuda:0"`` has none.
 
     Raises
     ------
     EngineUnavailable
     """
+    if not isinstance(name, str):
+        message = f"an engine is named by a string; got {name!r}. There are: {', '.join(REGISTRY)}."
+        raise EngineUnavailable(message)
     before, colon, device = name.partition(":")
     if before in RENAMED:
         _warn_renamed(before)

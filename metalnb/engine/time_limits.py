@@ -43,7 +43,8 @@ class timeout:  # noqa: N801  (used like a function)
     """
 
     def __init__(self, seconds: float | None) -> None:
-        if seconds is not None and not seconds > 0:
+        given: Any = seconds
+        if given is not None and not (isinstance(given, Real) and float(given) > 0):
             message = f"timeout: seconds must be more than 0, or None for no limit; got {seconds!r}."
             raise ValueError(message)
         self.seconds = seconds

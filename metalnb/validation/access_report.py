@@ -68,7 +68,8 @@ class Finding:
     source : str
         The author's line.
     operation : str
-        The operation that produced a NaN or an infinity: ``"/"``, ``"log"``. For a device's report, its text.
+        The operation that produced a NaN or an infinity: ``"/"``, ``"log"``. For a device's report, its text. For a
+        race, ``"mem_none"`` if a barrier with it is between the accesses, which orders no memory.
     operands : tuple of float
         The operation's operands; for a conversion the value that does not fit, for a shift the count, for a loop the
         iterations.

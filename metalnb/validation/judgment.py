@@ -128,6 +128,7 @@ class Judge:
             count=fact.count, source=source, operands=values, value=fact.values[0] if fact.values else None,
             size=buffer.contents.size // fact.element if buffer else fact.other_thread if fact.kind == "lane" else 0,
             others=buffer.others if buffer and fact.kind == "race" else (),
+            operation="mem_none" if fact.kind == "race" and fact.value else "",
         )  # fmt: skip
 
     @functools.cached_property

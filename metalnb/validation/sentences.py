@@ -59,6 +59,9 @@ def _race(finding: Finding) -> str:
     cure = "put a barrier between them" if same_group else unordered
     if same_group and party.line == finding.line:
         cure = "use an atomic, or give each thread its own element"
+    if finding.operation == "mem_none":
+        memory = "mem_device" if finding.size else "mem_threadgroup"
+        cure = f"the barrier between them orders no memory: use mem_flags::{memory}"
     if finding.others:
         cure = f"it is in the memory of {' and '.join(finding.others)} too; pass a copy of one"
     word = "=" if finding.written else "as"

@@ -81,6 +81,19 @@ def test_cached_result_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest
     assert run(cell(7, tmp_path)) == [7, 7]
 
 
+def test_a_relative_folder_stays_the_same_in_another_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    relative = f"cache of {tmp_path.name}"
+    monkeypatch.setenv("METALNB_CACHE", relative)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    cache.store().put("0" * 40, "kind", b"kept")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cache.store().get("0" * 40, "kind") == b"kept"
+    assert cache.store().root == tmp_path / relative
+
+
 def test_changed_libclang_parses_a_cell_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cell(7, tmp_path))
     with monkeypatch.context() as patched:

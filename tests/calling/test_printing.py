@@ -85,6 +85,13 @@ def test_helpers_macros_templates_and_user_defined_logs_print(capsys: pytest.Cap
     assert printed(capsys, kernel) == ["thread 0: told 1", "thread 0: 7"]
 
 
+def test_without_an_output_the_kernel_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a Windows program without a console."""
+    kernel = compiled('os_log_default.log("%u", p.x);')
+    monkeypatch.setattr("sys.stdout", None)
+    assert kernel(np.ones(3, np.float32), grid=3).tolist() == [1, 1, 1]
+
+
 def test_truncated_entries_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     kernel = compiled('os_log_default.log("%u", p.x);')
     lines = printed(capsys, kernel, 40_000)

@@ -168,6 +168,37 @@ def test_threads_racing_for_an_element_are_named_with_threadgroups(program: mnb.
     assert together.ok  # a barrier comes between
 
 
+BARRIERS = """#include <metal_stdlib>
+using namespace metal;
+kernel void f(device int* x, device int* y, uint i [[thread_position_in_threadgroup]]) {
+    threadgroup int s[64];
+    s[i] = i;
+    BODY
+    y[i] = s[i];
+}"""
+
+
+@pytest.mark.parametrize(("body", "told"), [
+    ("threadgroup_barrier(mem_flags::mem_none);\n int t = s[63 - i]; y[i] = t;",
+     "which thread 63 wrote on line 5: the barrier between them orders no memory: use mem_flags::mem_threadgroup"),
+    ("x[i] = i; threadgroup_barrier(mem_flags::mem_none);\n y[i] = x[63 - i];", "use mem_flags::mem_device"),
+    ("threadgroup_barrier(mem_flags::mem_texture);\n s[63 - i] = 3;", "the barrier between them orders no memory"),
+    ("int t = s[63 - i]; threadgroup_barrier(mem_flags::mem_none);\n y[i] = t;", "put a barrier between them"),
+    ("threadgroup_barrier(mem_flags::mem_none);\n threadgroup_barrier(mem_flags::mem_threadgroup); y[i] = s[63 - i];",
+     ""),
+    # The reads are over before the barrier is passed.
+    ("BARRIER; int t = s[63 - i];\n threadgroup_barrier(mem_flags::mem_none); s[i] = t;", ""),
+    ("threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device); y[i] = s[63 - i];", ""),
+])  # fmt: skip
+def test_a_barrier_with_mem_none_orders_no_memory(body: str, told: str) -> None:
+    body = body.replace("BARRIER", "threadgroup_barrier(mem_flags::mem_threadgroup)")
+    kernel = mnb.compile(BARRIERS.replace("BODY", body)).f
+    x, y = np.zeros((2, 64), np.int32)
+    report = mnb.validate(kernel, x, y, grid=64, threadgroup=64)
+    assert report.ok == (not told)
+    assert told in repr(report)
+
+
 def test_concurrent_atomics_in_helpers_are_no_race(program: mnb.Program) -> None:
     for name in ("tally", "tally_by_sum", "tally_volatile", "tally_handed_on", "tally_in_full", "tally_moved"):
         report = mnb.validate(program[name], np.array([1, 1, 2], np.uint32), np.zeros(4, np.uint32), grid=3)

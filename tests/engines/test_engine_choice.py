@@ -152,3 +152,9 @@ def test_native_means_cpu_in_a_notebook(cell: str) -> None:
 def test_unknown_device_or_name_is_refused(name: str) -> None:
     with pytest.raises(mnb.EngineUnavailable):
         mnb.use(name)
+
+
+@pytest.mark.parametrize("name", [5, b"cpu"])
+def test_a_name_that_is_no_string_is_refused(name: Any) -> None:
+    with pytest.raises(mnb.EngineUnavailable, match="an engine is named by a string"):
+        mnb.use(name)

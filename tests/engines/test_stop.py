@@ -1,6 +1,7 @@
 """Endless loops: stopped by a time limit or an interrupt, and named; the next call is right."""
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,8 +83,10 @@ def test_timeout_block_limits_its_calls(engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     with mnb.timeout(0.2), pytest.raises(mnb.KernelFault, match=r"stopped after 0\.2 s"):
         kernel(*arguments(), grid=256)
-    with pytest.raises(ValueError, match="more than 0"):
-        mnb.timeout(0)
+    seconds: Any
+    for seconds in (0, "1", np.array([1, 2])):
+        with pytest.raises(ValueError, match="more than 0"):
+            mnb.timeout(seconds)
 
 
 def test_arrays_also_wait_for_the_dispatch(engine: str) -> None:

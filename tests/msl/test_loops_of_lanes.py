@@ -19,6 +19,16 @@ bool served(uint id, uint x, thread uint& s) {
 uint own(device const uint* id, device const uint* v, uint i) {
     while (true) if (id[i] == simd_broadcast_first(id[i])) return simd_sum(v[i]);
 }
+device uint& own_reference(device uint& s, device const uint* id, device const uint* v, uint i) {
+    for (uint k = 0;; ++k) if (id[i] == k) return s = simd_sum(v[i]), s;
+}
+template <class T> inline vec<T, 2> own_list(device const T* id, device const T* v, uint i) {
+    for (uint k = 0;; ++k) if (id[i] == k) return {k, simd_sum(v[i])};
+}
+void set(device uint* out, uint x) { *out = simd_sum(x); }
+void own_void(device uint* out, device const uint* id, device const uint* v, uint i) {
+    for (uint k = 0; k < 4; ++k) if (id[i] == k) return set(out + i, v[i]);
+}
 kernel void k(device uint* out, device const uint* id, device const uint* v, uint i [[thread_position_in_grid]]) {
 """
 # Each lane should get the sum over the four lanes of its SIMD-group with the same id.
@@ -53,6 +63,9 @@ LOOPS = {
                  "for (;;) { if (id_1 == simd_broadcast_first(id_1)) { s = simd_sum(v[i]); break; } } "
                  "for (;;) if (id[i] == simd_broadcast_first(id[i])) { out[i] = simd_sum(v[i] + (s >> 31)); break; }",
     "a function that returns the sum": "out[i] = own(id, v, i);",
+    "a function that returns a list": "out[i] = own_list<uint>(id, v, i).y;",
+    "a function that returns a reference": "own_reference(out[i], id, v, i) += 0;",
+    "a function that returns what is void": "own_void(out, id, v, i);",
     "a function that says so": "uint s = 0; while (true) { if (served(id[i], v[i], s)) break; } out[i] = s;",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ in the block that ends with the exit, or in the branch that sets the flag.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from metalnb.errors import CompileError
@@ -27,6 +28,8 @@ __all__ = ["add_back_paths", "compile_with_back_paths"]
 T = TypeVar("T")
 
 _HEAD_KEYWORDS = frozenset({"if", "switch", "for", "while"})
+_SPECIFIERS = frozenset({"inline", "static", "constexpr", "METAL_FUNC"})  # before a function's result type
+_NOT_PLAIN = frozenset({"[", "(", "auto", "__attribute__"})
 _TEST = "if ($never()) continue; "
 _BACK, _NEVER = f"{{ {_TEST}", "$never() || ("
 _ENDS = frozenset({";"})
@@ -150,11 +153,42 @@ class _Loops:
         end = tree.find(i, _ENDS)
         if context and self._is_collective_exit(i, end, context):
             head, tail = _Edit(i, _BACK, ""), ""
-            if word == "return" and tree.text(i + 1) != "{" and self._has_collectives(i + 1, end):
-                head, tail = _Edit(i, "{ auto $value = (", "", drops_token=True), f"); {_TEST}return $value"
+            is_known = tree.text(i + 1) != "{" or self._result_type(i)
+            if word == "return" and is_known and self._has_collectives(i + 1, end):
+                before, tail = self._split_return(i)
+                head = _Edit(i, before, "", drops_token=True)
             is_closed = end < len(tree.texts)  # else the semicolon follows a macro's use
             self._edits |= {head, _Edit(end, tail, " }") if is_closed else _Edit(end - 1, "", f"{tail}; }}")}
         return end + 1
+
+    def _split_return(self, i: int) -> tuple[str, str]:
+        """Return the texts around the operand of a return, with which the path back comes after its evaluation."""
+        result = self._result_type(i)
+        if result == "void":
+            return "{ ", f"; {_TEST}return"
+        if self._tree.text(i + 1) == "{" and result:
+            return f"{{ {result} $value = ", f"; {_TEST}return $value"
+        return "{ decltype(auto) $value = (", f"); {_TEST}return $value"
+
+    def _result_type(self, i: int) -> str:
+        """Return the result type of the function around a position; an empty string if it is not plain words."""
+        around = [(brace, name) for brace, end, name in self._bodies if brace < i < end]
+        if not around:
+            return ""
+        name = max(around)[1]
+        start = self._tree.statement(name)
+        if self._tree.text(start) == "template":
+            start = self._tree.close(start + 1) + 1
+        words = [word for word in self._tree.texts[start:name] if word not in _SPECIFIERS]
+        is_plain = words and words[-1] != "::" and _NOT_PLAIN.isdisjoint(words)
+        return " ".join(words) if is_plain else ""
+
+    @cached_property
+    def _bodies(self) -> list[tuple[int, int, int]]:
+        """Each function's braces and name."""
+        heads = (h for h in self._tree.functions if self._tree.texts[h.name] not in _HEAD_KEYWORDS)
+        braces = ((self._tree.find(h.end, frozenset({"{", ";"})), h.name) for h in heads)
+        return [(brace, self._tree.close(brace), name) for brace, name in braces if self._tree.text(brace) == "{"]
 
     def _is_collective_exit(self, i: int, end: int, context: _Context) -> bool:
         """Return whether a statement leaves a loop and lanes may converge in its block, on the path to it."""

@@ -84,6 +84,7 @@ extern "C" {
 // Makes writes of a SIMD-group's threads visible to each other.
 __attribute__((visibility("hidden"))) void metalnb_ordered(
     const metal::ulong* values, const metal::ulong* operands, metal::ulong* results, metal::uint active);
+__attribute__((visibility("hidden"))) void metalnb_orders_memory();  // says that the next barrier does
 __attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, metal::uint of_shared, metal::uint of_device);
 }
 #endif
@@ -112,7 +113,12 @@ template <int id, metal::size_t... aligned> struct $threadgroup_storage {
 // ---- Barriers and fences. Fibers of a threadgroup share one core, so they converge without fences.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
-inline __attribute__((convergent)) void $threadgroup_barrier(metal::uint) { metalnb_barrier(); }
+inline __attribute__((convergent)) void $threadgroup_barrier(metal::uint semantics) {
+#ifdef METALNB_VALIDATED
+    if (semantics & ($threadgroup_memory | $device_memory)) metalnb_orders_memory();
+#endif
+    metalnb_barrier();
+}
 inline void $memory_fence(metal::uint scope, metal::uint semantics) {
 #ifdef METALNB_VALIDATED
     metalnb_fence(scope, semantics & $threadgroup_memory, semantics & $device_memory);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,7 +48,7 @@ def run_printing(library: Any, dispatch: bytes) -> None:
     if count > len(lines):
         output.append(f"… and {count - len(lines):,} more lines")
     if output:
-        sys.stdout.write("\n".join(output) + "\n")
+        print("\n".join(output))  # noqa: T201  (unlike `sys.stdout.write`, also where there is no output)
 
 
 def _lines(data: bytes) -> Iterator[tuple[tuple[int, int, int], str]]:

@@ -49,6 +49,8 @@ static inline void finish_race(void) {
     if (last_race) last_race->after = *(const volatile u64*)last_race_address, last_race = 0;
 }
 
+/// Whether a barrier of this threadgroup, even one with mem_none, follows an access: a read has its value by then.
+static inline int precedes_barrier(mark m) { return moment_of(m) >= group_start && moment_of(m) < execution_start; }
 enum { UNORDERED, BEFORE, BEFORE_FOR_ME };
 static int order_of(mark m, u32 thread, u32 shared) {
     if (moment_of(m) >= group_start) {
@@ -73,6 +75,7 @@ static void report_race(
     f->other_group = group_at(moment_of(other));
     f->other_written = other_written;
     f->other = thread_of(other);
+    f->value = (float)precedes_barrier(other);
     const u64 at = (r->start + offset) & ~7ull;
     f->before = f->after = *(const volatile u64*)at;
     if (written) last_race = f, last_race_address = at;
@@ -95,8 +98,7 @@ static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) 
         order = UNORDERED;
     }
     const mark reader = u->reader;
-    const int is_past = moment_of(reader) >= group_start && moment_of(reader) < interval_start;
-    if (!reader || is_past || is_own(reader, thread)) u->reader = mine;
+    if (!reader || precedes_barrier(reader) || is_own(reader, thread)) u->reader = mine;
     else if (order == BEFORE) u->later = mine;  // with two readers marked, further reads at this moment need no mark
 }
 
@@ -111,7 +113,8 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
     }
     for (int k = 0; k < 2 && !is_reported; ++k) {
         const mark m = readers[k];
-        if (!m || is_own(m, thread) || (atomic && is_atomic(m)) || order_of(m, thread, r->shared)) continue;
+        if (!m || is_own(m, thread) || (atomic && is_atomic(m)) || precedes_barrier(m)) continue;
+        if (order_of(m, thread, r->shared)) continue;
         report_race(1, m, 0, position_of(mine), r, i << r->shift, size);
         is_reported = 1;
     }

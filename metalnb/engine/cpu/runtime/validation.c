@@ -50,7 +50,8 @@ typedef struct {
     u32 thread, group, position, region;
     long long offset;  // from the region's start, in bytes; for an index, the index
     u32 other, other_group, other_position, other_written;
-    float value;  // for a conversion, the value that does not fit; NaN if unknown
+    float value;  // for a conversion, the value that does not fit, NaN if unknown; for a race, 1 if a barrier with mem_none
+                  // is between
     u32 extra;    // for a variable that was never set, its number
     u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
 } finding;
@@ -72,7 +73,10 @@ typedef struct {  // the watched regions, and memory for the findings: validated
 static watch* state;
 static u32 group_number, ended_threads;
 HIDDEN u64 metalnb_now;  // the current moment
-static u64 group_start, interval_start;  // the moments at which the threadgroup began and passed its last barrier
+static u64 group_start;      // the moment at which the threadgroup began
+static u64 interval_start;   // when it passed its last barrier that orders memory
+static u64 execution_start;  // when it passed its last barrier, perhaps with mem_none
+static u32 orders_memory;    // whether a thread at the current barrier asks for that
 static u64 run_start;
 static u64 simdgroup_start[SIMDGROUPS * LANES];  // per thread: when its SIMD-group passed its last barrier
 
@@ -173,15 +177,21 @@ static void end_interval(void* worker_) {
         finding* f = record_finding(BARRIER, position_at(site), position_at(other), ~0u);
         if (f) f->thread = grid_index(w, at);
     }
-    interval_start = begin_moment();
-    merge_visible(w);
+    execution_start = begin_moment();
+    if (orders_memory) {
+        interval_start = execution_start;
+        merge_visible(w);
+    }
+    orders_memory = 0;
 }
+HIDDEN void metalnb_orders_memory(void) { orders_memory = 1; }
 
 static void begin_group(void* worker_, u64 index) {
     group_number = (u32)index;
     finish_race();
     if (state->stopped || state->groups == state->max_groups) state->stopped = 2;
-    group_start = interval_start = begin_moment();
+    group_start = interval_start = execution_start = begin_moment();
+    orders_memory = 0;
     if (state->stopped < 2) state->group_records[state->groups++] = (group_record){(u32)group_start, group_number};
     ended_threads = 0;
     reset_threads(worker_);

@@ -50,7 +50,7 @@ class Fact:
     other_line : Line or None
     other_written : bool
     value : float
-        For a conversion, the value that does not fit.
+        For a conversion, the value that does not fit. For a race, 1 if a barrier with ``mem_none`` is between.
     variable : str
         For a thread variable that was never set, its name in LLVM IR.
     values : tuple of float or int
