@@ -216,7 +216,7 @@ CASES = [*(("loops", str(seed)) for seed in range(6)), *(("affine", str(seed)) f
          *(("runs", body) for body in RUNS)]  # fmt: skip
 
 
-@pytest.mark.long(every=2)  # Half of the programs of each kind, and of the loops
+@pytest.mark.long(every=3)  # A third of the programs of each kind, and of the loops
 @pytest.mark.parametrize(("kind", "what"), CASES)
 def test_a_checked_kernel_stays_inside_and_does_as_without_checks(kind: str, what: str) -> None:
     try:

@@ -79,7 +79,7 @@ def test_each_planted_fault_has_its_check(fault: str, tmp_path: Path) -> None:
     assert not assembled(text, tmp_path)
 
 
-@pytest.mark.long(every=2)  # test_robust runs these kernels on each engine
+@pytest.mark.long(every=4)  # test_robust runs these kernels on each engine
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_is_proven(body: str) -> None:
     kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")
@@ -89,7 +89,7 @@ def test_a_right_kernel_is_proven(body: str) -> None:
     assert bool(checked_module.checks.loops) is (body in UNPROVEN)
 
 
-@pytest.mark.long(every=2)  # The same kernels as above, so that each is compiled once
+@pytest.mark.long(every=4)  # The same kernels as above, so that each is compiled once
 @pytest.mark.parametrize("body", RIGHT)
 def test_every_root_is_found(body: str) -> None:
     """Each access of these kernels has an argument or a variable as its root; a few have one of several."""

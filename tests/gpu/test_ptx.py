@@ -274,6 +274,7 @@ def test_attention_moves_nothing_between_its_products(
     assert "cp.async" not in compile_ptx(unit, 75)
 
 
+@pytest.mark.long(every=2)  # Each dtype; the other number of bits differs in its unpacking, which test_neural runs
 @pytest.mark.parametrize(("kind", "bits", "products"), [
     ("half", 4, 8 + 8 * 2), ("half", 8, 4 + 4 * 2), ("bfloat", 8, 4 + 8 * 2),
 ])  # fmt: skip

@@ -65,7 +65,7 @@ def strided_in_short() -> Iterator[tuple[str, str]]:
 
 SHORT = {*in_short()}
 STRIDED_IN_SHORT = {*strided_in_short()}
-TURNS = 4
+TURNS = 8
 # In `make test` each op takes every few of its other samples, and the next op of the table starts at the next one. They
 # differ in shapes and axes, which select kernels and forms, and those are common to a family.
 ALWAYS = 2  # The first samples: for elementwise ops the edge cases, and random bits

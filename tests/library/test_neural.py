@@ -287,7 +287,7 @@ def test_few_vectors_times_quantized_weights_match_on_a_gpu(
         assert np.abs(got - expected).max() <= 1e-6 * np.abs(expected).max() * math.sqrt(k), (n, k, bits, m)
 
 
-@pytest.mark.long(every=3)  # 3 divides no count: each dtype, number of bits and form of weights remains
+@pytest.mark.long(every=7)  # Each dtype, number of bits and form of weights remains
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -38,6 +38,7 @@ def test_rows_of_every_length_are_sorted_stably(shape: tuple[int, int], dtype: s
                           if dtype != "uint64" else sort._argsort_reference(x, descending=True))  # fmt: skip
 
 
+@pytest.mark.long(every=5)  # Both dtypes, for cores and for lanes
 @pytest.mark.parametrize(("dtype", "bits"), [("float32", "u4"), ("float16", "u2")])
 @pytest.mark.parametrize("n", [32, 500, 5000])
 def test_every_bit_of_a_float_survives_and_zeros_and_nans_keep_their_order(
