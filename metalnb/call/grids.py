@@ -1,4 +1,4 @@
-"""The grid and the threadgroup: defaults, and the checks before every dispatch."""
+"""The grid, the threadgroup, and the shape of outputs: defaults, and the checks before every dispatch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buffers that a call leaves out: their shapes, and their memory, allocated once."""
+"""The buffers that a call leaves out: the shapes that it passes for them, else the grid's, and their memory."""
 
 from __future__ import annotations
 

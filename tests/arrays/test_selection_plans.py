@@ -9,7 +9,8 @@ import pytest
 from oracle import laid
 
 import metalnb as mnb
-from metalnb.library_kernels.launching import radix_sort
+from metalnb.library_kernels.planning.device import device_of
+from metalnb.library_kernels.sorting import selection_launch
 
 MANY = 132  # processors of an H100
 REFERENCE = mnb.topk.row.reference
@@ -37,8 +38,8 @@ def check(x: Any, k: int, axis: int = -1, layout: str = "plain", **options: Any)
 def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Return a list that collects the rows, keys, k and parts of each selection."""
     seen: list[tuple[int, ...]] = []
-    own = radix_sort._select
-    monkeypatch.setattr(radix_sort, "_select", lambda *given: (seen.append(given[2]), own(*given))[1])
+    own = selection_launch._select
+    monkeypatch.setattr(selection_launch, "_select", lambda *given: (seen.append(given[2]), own(*given))[1])
     return seen
 
 
@@ -97,7 +98,7 @@ def test_rows_that_are_better_sorted_are_not_selected(
 def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows that fill the registers, and shorter rows; equal keys keep their order."""
     gpu(MANY)
-    assert radix_sort.device_of(mnb.zeros(1).engine.caps).tile_threadgroups
+    assert device_of(mnb.zeros(1).engine.caps).tile_threadgroups
     for shape in ((3, 33), (2, 256), (2, 257), (1025,), (2, 2, 1500), (2, 2048), (4096,), (3, 4000)):
         x = drawn(rng, shape, dtype)
         for descending in (False, True):

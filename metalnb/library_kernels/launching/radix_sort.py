@@ -1,7 +1,6 @@
 """Sort rows by their bits: ``sort.metal``, or ``sort_serial.metal`` if every thread is a core.
 
-``sort_tiles.metal`` sorts long rows on a GPU. ``radix_select.metal`` finds the first elements of a row's order, and
-``few_select.metal`` the first few on a CPU.
+``sort_tiles.metal`` sorts long rows on a GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ...arrays.array import Array, empty
 from ...engine import named
 from ...engine.base import Engine
 from ...program import Program
-from ..planning.device import LANES, Device, device_of
+from ..planning.device import LANES, device_of
 from ..planning.packed_record import record
 from .copying import contiguous_copy
 from .element_bits import as_bits, order_of, width
@@ -25,21 +24,15 @@ from .programs import program
 from .reduction_launch import Monoid
 from .scan_launch import start_scan
 
-__all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "select_rows", "sort_rows"]
+__all__ = ["DIGITS", "KEY_LIMIT", "TILE_ROW", "Sorted", "pass_kernels", "radix_pass", "sort_rows"]
 
 DIGITS = 256
-_PLANS = 4096
-_KEY_LIMIT = 1 << 31  # keys in a row
-_TILE_ROW = 2048  # a row of up to this many keys is sorted as one tile;
+KEY_LIMIT = 1 << 31  # keys in a row
+TILE_ROW = 2048  # a row of up to this many keys is sorted as one tile;
 _LONG_TILE_ROW = 65536  # … or of up to this many,
 _ENOUGH_ROWS = 16  # … if there are at least this many rows
-_SELECTED = 1024  # a threadgroup of radix_select.metal selects at most this many keys,
-_FEW = LANES  # … and a SIMD-group of few_select.metal this many
-_PART = 4096  # a part of a row for one threadgroup has at least this many keys, and at least
-_PART_RATIO = 16  # … this many times the number selected
-_CORES = 2  # a row is shared by at least this many cores
+_PLANS = 4096
 _UINT = np.dtype(np.uint32)
-_LONG_INT = np.dtype(np.int64)
 _COUNTS = Monoid("Sum", "uint", "uint", "uint", "uint")
 
 
@@ -53,7 +46,7 @@ class _Method(NamedTuple):
         Threads per tile.
     tiles : int
         The number of tiles needed before they grow from the least size to the most.
-    least, most : int
+    smallest, largest : int
         Keys per tile.
     """
 
@@ -92,8 +85,8 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
     bits = as_bits(x)
     n = x.shape[-1]
     rows = x.size // n if n else 0
-    if n >= _KEY_LIMIT:
-        raise ValueError(f"sort: an axis of {n:,} is too long; at most {_KEY_LIMIT - 1:,} elements are sorted.")
+    if n >= KEY_LIMIT:
+        raise ValueError(f"sort: an axis of {n:,} is too long; at most {KEY_LIMIT - 1:,} elements are sorted.")
     method, device = _method(x.engine), device_of(x.engine.caps)
     lanes = method.lanes
     kernels = program(
@@ -111,7 +104,7 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
         source = contiguous_copy(bits) if bits.offset else bits
         launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
         launch.start(source, out.keys, *(out.indices or (None,)))
-    elif not device.tile_threadgroups and (n <= _TILE_ROW or (rows >= _ENOUGH_ROWS and n <= _LONG_TILE_ROW)):
+    elif not device.tile_threadgroups and (n <= TILE_ROW or (rows >= _ENOUGH_ROWS and n <= _LONG_TILE_ROW)):
         second_buffer = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, second_buffer.keys, out.keys, n,
                  *second_buffer.indices, *out.indices,
@@ -133,71 +126,6 @@ class _Buffers:
     def __init__(self, like: Array, indexed: bool) -> None:
         self.keys = empty(like.shape, like.dtype, like.engine)
         self.indices: tuple[Array, ...] = (empty(like.shape, _UINT, like.engine),) if indexed else ()
-
-
-def select_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | None:
-    """Return the first k of each row's sorted order and their positions as int64, or None if a sort is as fast.
-
-    Parameters
-    ----------
-    x : Array (…, n)
-        Contiguous and not empty.
-    k : int
-        At least 1.
-    descending : bool
-    """
-    n = x.shape[-1]
-    device = device_of(x.engine.caps)
-    if k > _SELECTED or n >= _KEY_LIMIT or not _repays_selection(k, n, device):
-        return None
-    keys, candidates = as_bits(x), None
-    rows = x.size // n
-    order = (order_of(x.dtype), descending)
-    parts_wanted = 2 * (device.tile_threadgroups or _CORES)
-    while (parts := min(-(-parts_wanted // rows), n // max(_PART, _PART_RATIO * k))) > 1:
-        keys, candidates = _select(keys, candidates, (rows, n, k, parts), order, _UINT)
-        n = parts * k
-    keys, positions = _select(keys, candidates, (rows, n, k, 1), order, _LONG_INT)
-    shape = (*x.shape[:-1], k)
-    return keys.viewed(keys.host.view(x.dtype)).reshape(shape), positions.reshape(shape)
-
-
-def _repays_selection(k: int, n: int, device: Device) -> bool:
-    """Return whether selecting is faster than sorting: on a CPU the selected elements' positions cost k² per row."""
-    if device.waits or k <= _FEW:
-        return n > max(LANES, 2 * k)
-    return n > _TILE_ROW and k * k <= 8 * n
-
-
-def _select(
-    keys: Array, candidates: Array | None, shape: tuple[int, int, int, int], order: tuple[int, bool],
-    index: np.dtype[Any],
-) -> tuple[Array, Array]:  # fmt: skip
-    """Select from rows of keys, split into parts: `shape` is rows, keys of a row, k, parts."""
-    rows, _, k, parts = shape
-    are_candidates = candidates is not None
-    launch = _selection(
-        keys.dtype, shape, keys.offset, order, index, keys.device, are_candidates=are_candidates,
-    )  # fmt: skip
-    selected_keys, positions = (empty((rows, parts * k), dtype, keys.engine) for dtype in (keys.dtype, index))
-    launch.start(keys, keys if candidates is None else candidates, selected_keys, positions)
-    return selected_keys, positions
-
-
-@functools.lru_cache(_PLANS)
-def _selection(
-    dtype: np.dtype[Any], shape: tuple[int, int, int, int], offset: int, order: tuple[int, bool],
-    index: np.dtype[Any], engine: str, *, are_candidates: bool,
-) -> Launch:  # fmt: skip
-    rows, n, k, parts = shape
-    few = not device_of(named(engine).caps).waits and k <= _FEW
-    file = "few_select.metal" if few else "radix_select.metal"
-    kernels = program(file, named(engine), KIND=order[0], DESCENDING=order[1])
-    name = f"{'select' if index == _LONG_INT else 'candidates'}_{width(dtype)}"
-    settings = record("<Q4I", offset // dtype.itemsize, n, k, parts, are_candidates)
-    threads = LANES if few else 1024 if n // parts > 2 * _PART else 256
-    grid = (rows * parts * threads, 1, 1)
-    return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).bind_records(named(engine))
 
 
 def _sort_by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
@@ -277,9 +205,9 @@ def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
     ----------
     kernels : Program
         From `pass_kernels`.
-    keys, to : Array
+    keys, target : Array
         Unsigned, `rows` × `n`.
-    indices, to_indices : tuple of Array
+    indices, target_indices : tuple of Array
         The values that move with the keys, of 32 bits each: one array or none.
     shift : int
     first : bool

@@ -11,9 +11,9 @@ from ...arrays.array import Array
 from ...plurals import quantity
 from ..indexing.take_and_put import take_along_axis
 from ..launching.copying import as_array, contiguous_copy
-from ..launching.radix_sort import select_rows
 from ..op import ALL, op
 from ..planning.axes import axis_of
+from .selection_launch import select_rows
 from .sort import argsort, sort
 
 __all__ = ["TopK", "argpartition", "partition", "topk"]

@@ -115,7 +115,7 @@ def test_numpys_functions_sort_with_numpys_arguments(rng: np.random.Generator) -
 
 
 def test_too_long_an_axis_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(radix_sort, "_KEY_LIMIT", 100)
+    monkeypatch.setattr(radix_sort, "KEY_LIMIT", 100)
     with pytest.raises(ValueError, match=r"an axis of 100 is too long; at most 99 elements"):
         mnb.sort(mnb.zeros(100))
 
