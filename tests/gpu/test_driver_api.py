@@ -2,6 +2,7 @@
 
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -53,6 +54,17 @@ def test_missing_driver_or_gpu_is_reported(answer: Any, said: str, monkeypatch: 
 def test_missing_package_error_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda", None)  # as a module that cannot be imported
     with pytest.raises(mnb.EngineUnavailable, match=r'the package cuda-bindings: pip install "metalnb\[cuda\]"'):
+        cuda.open_engine()
+
+
+def test_a_script_named_cuda_is_neither_run_nor_taken_for_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cuda.py").write_text("raise SystemExit('this script was run')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cuda"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(mnb.EngineUnavailable, match="the package cuda-bindings"):
         cuda.open_engine()
 
 

@@ -24,7 +24,7 @@ def driver_api() -> Any:
     EngineUnavailable
         If the module is not installed, or there is no driver or no GPU.
     """
-    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
+    if not _is_installed():
         message = f"engine 'cuda' needs an NVIDIA GPU and the package cuda-bindings: {INSTALL}"
         raise EngineUnavailable(message)
     api = importlib.import_module("cuda.bindings.driver")
@@ -39,3 +39,10 @@ def driver_api() -> Any:
         message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {reason} (see nvidia-smi)"
         raise EngineUnavailable(message)
     return api
+
+
+def _is_installed() -> bool:
+    package = importlib.util.find_spec("cuda")
+    if package is None or package.submodule_search_locations is None:  # a script named cuda.py is not imported
+        return False
+    return importlib.util.find_spec("cuda.bindings") is not None
