@@ -98,7 +98,7 @@ def shared_reads(limit: float) -> Budget:
         ratio = numbers / max(1.0, profile.flops / 2)
         if ratio <= limit:
             return ""
-        return f"{ratio:.3g} numbers are read from threadgroup memory for each product, where {limit:.3g} would do."
+        return f"{ratio:.3g} values are read from threadgroup memory per multiply-add; {limit:.3g} would do."
 
     return budget
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -14,6 +16,7 @@ import numpy as np
 
 from metalnb.call.kernel import Dispatch
 from metalnb.errors import ArgumentError
+from metalnb.plurals import quantity
 from metalnb.rendering import Rendered
 
 from .measure import job_of, name_of
@@ -28,9 +31,9 @@ _CONFIDENCE = 0.95
 # program a few percent faster or slower (Mytkowicz, Diwan, Hauswirth and Sweeney, "Producing wrong data without doing
 # anything obviously wrong!", 2009), and that is not a property of the kernel.
 _MARGIN = 0.03
-_MIN_ROUNDS, _MAX_ROUNDS = 15, 41  # rounds
-_TOTAL = 0.3  # seconds per callable for all rounds, if its batches are short enough
-_LASTS = 0.1  # a slower kernel's batch may take this many seconds to match the others' number of runs
+_MIN_ROUNDS, _MAX_ROUNDS = 15, 41
+_TOTAL = 0.3  # time budget per callable (s)
+_LASTS = 0.1  # the longest batch (s) worth running to match the others' counts
 
 
 class Lead(NamedTuple):
@@ -110,7 +113,7 @@ class Comparison(Rendered):
     def lead(self, index: int) -> Lead:
         """Return how many times faster the best callable is than another.
 
-        All intervals hold simultaneously with `confidence`, so each of several holds with more (Bonferroni).
+        The intervals hold jointly with probability `confidence`, so each has a higher level of its own (Bonferroni).
         """
         ratios = (np.array(self.seconds[index]) / self.seconds[self.best]).tolist()
         sure = 1 - (1 - self.confidence) / max(1, len(self.names) - 1)
@@ -144,7 +147,7 @@ class Comparison(Rendered):
         Raises
         ------
         KeyError, TypeError
-            If the data is something else.
+            If the data does not describe a comparison.
         """
         lists = {name: tuple(data[name]) for name in ("names", "device_seconds")}
         return cls(**{**data, **lists, "seconds": tuple(map(tuple, data["seconds"]))})
@@ -176,7 +179,7 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
     Raises
     ------
     ArgumentError, LaunchError
-        As for the calls; for fewer than two.
+        As for the calls; if there are fewer than two kernels, or not one name for each.
     KernelFault
         If one fails.
 
@@ -191,8 +194,10 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
         callables = list(kernels)
     else:
         callables, args = [kernels, *args[:1]], args[1:]
-    if len(callables) < 2 or (names and len(names) != len(callables)):
-        raise ArgumentError(f"compare: takes two or more kernels, with a name for each; got {len(callables)}.")
+    if len(callables) < 2:
+        raise ArgumentError(f"compare: takes at least two kernels; got {len(callables)}.")
+    if names and len(names) != len(callables):
+        raise ArgumentError(f"compare: got {len(callables)} kernels but {quantity(len(names), 'name')}.")
     jobs = [job_of("compare", kernel, args, launch) for kernel in callables]
     labels = [str(name) for name in names or map(name_of, callables)]
     device_jobs: dict[int, Job] = {}
@@ -223,13 +228,18 @@ def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
         names = [f"{n} on {j.engine.name}" if k and f"@{j.engine.name}" not in n else n for n, j, k in pairs]
     if len(names) == 2 and names[0] == names[1]:
         return f"{names[0]} (first)", f"{names[1]} (second)"
-    numbers = [list(names[:i]).count(name) + 1 for i, name in enumerate(names)]
-    repeated = [list(names).count(name) > 1 for name in names]
-    return tuple(f"{name} ({n})" if a else name for name, n, a in zip(names, numbers, repeated, strict=True))
+    counts = Counter(names)
+    distinct: list[str] = []
+    for name in names:
+        numbered = (f"{name} ({i})" for i in itertools.count(1))
+        distinct.append(next(n for n in numbered if n not in {*counts, *distinct}) if counts[name] > 1 else name)
+    return tuple(distinct)
 
 
 def _rounds(jobs: Sequence[Job], device_jobs: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
-    """Run all callables in each round: in the order A B C, then C B A, then both orders starting from each other one.
+    """Run a batch of every callable in each round.
+
+    The order is A B C, then C B A, then the same two orders rotated to start with each of the others.
 
     All outputs are restored before each run, since one kernel may read what another writes. If all are timed by the
     wall clock, those with a device clock are also timed by it.
@@ -239,9 +249,9 @@ def _rounds(jobs: Sequence[Job], device_jobs: Mapping[int, Job]) -> tuple[list[l
     total = _TOTAL * len(jobs)
     with progress("comparing", PATIENCE) as report:
         counts = _counts(jobs, report)
-        start, end = time.perf_counter(), max(total, 1e-9)
+        start = time.perf_counter()
         while (count := len(times[0])) < _MAX_ROUNDS and (count < _MIN_ROUNDS or time.perf_counter() - start < total):
-            report(min(1, max(count / _MAX_ROUNDS, min(count / _MIN_ROUNDS, (time.perf_counter() - start) / end))))
+            report(min(1, max(count / _MAX_ROUNDS, min(count / _MIN_ROUNDS, (time.perf_counter() - start) / total))))
             for i in _order(count, len(jobs)):
                 times[i].append(jobs[i].run(counts[i]))
                 _restore(jobs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -179,7 +180,7 @@ def sketch(part: float) -> str:
 
 
 def sparkline(values: Sequence[float], count: int = _CELLS) -> str:
-    """Draw values in characters, the last `count` of them; the axis starts at 0."""
+    """Draw the last `count` values in characters, NaN as a space; the axis starts at 0."""
     latest = values[-count:]
-    top = max(latest, default=0) or 1.0
-    return "".join(_LEVELS[min(7, int(8 * max(0.0, v) / top))] for v in latest)
+    top = max((v for v in latest if math.isfinite(v)), default=0) or 1.0
+    return "".join(" " if math.isnan(v) else _LEVELS[int(min(7, 8 * max(0.0, v) / top))] for v in latest)

@@ -55,6 +55,20 @@ def test_it_is_pickled_as_what_it_was_made_from() -> None:
     assert op.name == "line"
 
 
+def test_an_expression_may_have_comments() -> None:
+    op = mnb.elementwise("x * 2 // doubled\n+ /* and */ one", one=1)
+    assert op(mnb.asarray([1, 2])).tolist() == [3, 5]
+    assert repr(op) == "<metalnb.elementwise(x, /, one=1, *, out=None): x * 2 + one>"
+
+
+def test_a_pickled_op_leaves_out_its_reference() -> None:
+    kept = pickle.dumps(mnb.elementwise("x + 1", reference=lambda x: x + 1))
+    op = pickle.loads(kept)  # noqa: S301  (written on the line above)
+    assert op(mnb.asarray([1, 2])).tolist() == [2, 3]
+    with pytest.raises(TypeError, match="has no reference"):
+        op.row.reference(1)
+
+
 @pytest.mark.parametrize(("expression", "names"), [
     ("x * tanh(y)", ("x", "y")), ("t + M_PI_F * INFINITY - FLT_MAX", ("t",)), ("v.x + metal::exp(w)", ("v", "w")),
     ("T(q) < 3 ? q : float(k)", ("q", "k")), ("fast::exp(b) + a + b", ("b", "a")),
@@ -71,6 +85,7 @@ def test_free_names_are_its_operands(expression: str, names: tuple[str, ...]) ->
     ("x +* 2", {"name": "mine"}, "mine:1:4: error: indirection requires pointer operand"),
     ("x *\n double(2)", {}, "elementwise:1:6: error: 'double' is not supported in Metal"),
     ("f(x)", {"preamble": "float f(float v) {\n    return w; }"}, "elementwise preamble:2:12: error: use of"),
+    ("x + // nosuch\n  nosuch(x)", {}, "elementwise:1:17: error: use of undeclared identifier 'nosuch'"),
     ("x % 2", {}, "elementwise:1:3: error: invalid operands to binary expression"),
 ])  # fmt: skip
 def test_error_marks_the_expression(expression: str, options: dict[str, Any], message: str) -> None:
@@ -82,13 +97,16 @@ def test_error_marks_the_expression(expression: str, options: dict[str, Any], me
 
 @pytest.mark.parametrize(("expression", "options", "message"), [
     ("1 + 2", {}, "has no operand"), ("x + out", {}, "'out' is reserved for the kernel"),
-    ("x", {"kinds": "fx"}, "kinds are letters of b, i, u, f; got 'fx'"),
+    ("x", {"kinds": "fx"}, "kinds must be distinct letters of 'b', 'i', 'u', 'f'; got 'fx'"),
     ("x + y", {"operands": ("x", "y", "x")}, "'x' appears twice"),
-    ("x", {"result": "int"}, "result is 'same' or 'bool'; got 'int'"),
+    ("x", {"result": "int"}, "result must be 'same' or 'bool'; got 'int'"),
     ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is not an identifier"),
     ("x", {"name": "while"}, "'while' is a keyword"), ("x + out", {"name": "out"}, "'out' is reserved for the kernel"),
     ("x * x_", {}, "'x_' is reserved"), ("x * k_", {"k_": 1.0}, "'k_' is reserved"),
     ("x * x_s", {}, "'x_s' is reserved"), ("x + xStep", {}, "'xStep' is reserved"),
+    ("x * k", {"k": "a"}, "parameter 'k' must be a number; got str"),
+    ("x", {"operands": [1]}, "names must be strings; got 1"), ("x", {"name": 3}, "names must be strings; got 3"),
+    ("x +\n#define Y 1\nY", {}, "has a preprocessor directive. Move it to the preamble"),
 ])  # fmt: skip
 def test_invalid_names_are_refused(expression: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=message):

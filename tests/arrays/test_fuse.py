@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -370,6 +371,35 @@ def test_fused_function_shows_its_kernels() -> None:
     assert f": 2 kernels on {engines.current().name}>" in repr(several)
 
 
+class Scaling:
+    """Scale an array."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+        self._kernels = "not the fused function's"
+
+    def __call__(self, a: Any) -> Any:
+        return decide(a) if self.factor < 0 else a * self.factor
+
+
+def test_partial_functions_and_callable_objects_are_fused() -> None:
+    half = mnb.fuse(functools.partial(polynomial, b=mnb.full(2, 2.0)))
+    assert half(mnb.ones(2)).tolist() == polynomial(np.ones(2), np.full(2, 2.0)).tolist()
+    assert repr(half).startswith("<metalnb.fuse of polynomial(a")
+    scaled = mnb.fuse(Scaling(3))
+    assert scaled(mnb.ones(2)).tolist() == [3, 3]
+    assert repr(scaled) == f"<metalnb.fuse of Scaling(a): 1 kernel on {engines.current().name}>"
+    assert "Scale an array." in scaled._repr_html_()
+    with pytest.raises(TypeError, match=r"Scaling: a condition of an array .* \(line \d+ of .*test_fuse.py\)"):
+        mnb.fuse(Scaling(-1))(mnb.ones(2))
+
+
+@pytest.mark.parametrize("function", [max, np.sort, functools.lru_cache(polynomial), int, 5])
+def test_callables_not_written_in_python_are_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match="fuse: takes a function written in Python, to trace it; got "):
+        mnb.fuse(function)
+
+
 def test_fused_function_reads_numpy_arrays() -> None:
     fused = mnb.fuse(polynomial)
     with pytest.raises(ValueError, match="nothing is compiled before its first call"):
@@ -395,7 +425,7 @@ REFUSED = (
     (lambda a: mnb.cumulative_sum(a), (mnb.ones, 2), TypeError, "cumulative_sum: takes an array; got Traced"),  # noqa: PLW0108
     (lambda a: a.cumsum(), (mnb.ones, 2), AttributeError, r"has no \.cumsum .*at the end sum, max, min and mean"),
     (lambda a: a[0], (mnb.ones, 2), TypeError, r"x\[…\] is not elementwise"),
-    (lambda a: [a, a], (mnb.ones, 2), TypeError, "made of its arguments, or a tuple of such; got list"),
+    (lambda a: [a, a], (mnb.ones, 2), TypeError, "array computed from its arguments, or a tuple of them; got list"),
     (lambda a: 3.0, (mnb.ones, 2), TypeError, "got float"),
     (lambda a: mnb.where(a, a, 1), (mnb.arange, 2), TypeError, "where: condition must be bool; got int64"),
     (lambda a: a.astype(mnb.int8) + 300, (mnb.ones, 2), OverflowError, "int8 cannot hold 300"),

@@ -303,7 +303,7 @@ def four_walks() -> str:
 
 
 @pytest.mark.parametrize(("name", "text", "told"), [
-    ("blocked", four_walks(), "right, but 2 numbers are read from threadgroup memory for each product, where 1.05"),
+    ("blocked", four_walks(), "right, but 2 values are read from threadgroup memory per multiply-add; 1.05"),
     ("online", str(puzzles.solution("softmaxed")).replace("softmaxed", "online"),
      "right, but each element of a is read 3 times on average, where 2 would do."),
     ("turned_round", IN_THREADGROUP_MEMORY, "right, but line 6 uses threadgroup memory. Here the lanes' registers are"),

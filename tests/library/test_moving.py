@@ -133,6 +133,7 @@ def test_repeats_may_differ_by_element() -> None:
     assert mnb.repeat(x, [0, 2, 1], axis=0).tolist() == [[2, 3], [2, 3], [4, 5]]
     assert mnb.repeat(x, mnb.asarray([1, 3]), axis=1).tolist() == np.repeat(x.read(), [1, 3], axis=1).tolist()
     assert mnb.repeat(x, mnb.asarray(2)).size == 12
+    assert mnb.repeat(x, np.array([True, False, True]), axis=0).tolist() == [[0, 1], [4, 5]]
 
 
 def test_diff_prepends_and_appends() -> None:
@@ -196,6 +197,7 @@ def test_many_axes_are_accepted_if_they_merge() -> None:
         (lambda x: mnb.roll(x, 1.5), TypeError, "roll: shift must be an integer, or a tuple of integers; got 1.5"),
         (lambda x: mnb.repeat(x, -1), ValueError, "repeat: repeats must be 0 or more; got -1"),
         (lambda x: mnb.repeat(x, [1, 2], axis=1), ValueError, "repeat: repeats must be 3 whole numbers"),
+        (lambda x: mnb.repeat(x[:, :1], [[2]], axis=1), ValueError, r"got int64 of shape \(1, 1\)"),
         (lambda x: mnb.tile(x, (1, -1)), ValueError, "tile: repetitions must be 0 or more"),
         (lambda x: mnb.flip(x, axis=2), IndexError, "flip: axis 2 is out of bounds"),
         (lambda x: mnb.flip([1, 2]), TypeError, "flip: takes an array; got list. Pass mnb.asarray"),
@@ -220,6 +222,8 @@ def test_tiling_once_keeps_the_axes_that_are_asked_for() -> None:
         assert np.array_equal(got.read(), np.tile(x, times))
     x = mnb.array(host)
     assert not np.shares_memory(mnb.tile(x, 1).numpy(), x.numpy())
+    for times in (np.array(2), mnb.asarray(2), mnb.asarray([2, 1])):
+        assert mnb.tile(x, times).tolist() == np.tile(x.read(), np.asarray(times)).tolist()
 
 
 def test_an_array_without_axes_is_turned_into_itself() -> None:

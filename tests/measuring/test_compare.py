@@ -30,7 +30,7 @@ kernel void other(device float* y, uint i [[thread_position_in_grid]]) { y[i] = 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TOTAL", 0.0)
+    monkeypatch.setattr(module, "_TOTAL", 1e-9)
     monkeypatch.setattr(sampling, "BATCH", 0.002)
 
 
@@ -270,11 +270,16 @@ def test_names_may_be_numbers() -> None:
     assert "32" in found._repr_html_()
 
 
+def test_numbered_names_differ_from_given_ones() -> None:
+    found = mnb.compare([lambda: None] * 3, names=["f", "f", "f (2)"])
+    assert found.names == ("f (1)", "f (3)", "f (2)")
+
+
 @pytest.mark.parametrize("given", [([],), ([len],), ({"a": len},), (len,)])
 def test_fewer_than_two_are_refused(given: Any) -> None:
-    with pytest.raises(mnb.ArgumentError, match="takes two or more kernels"):
+    with pytest.raises(mnb.ArgumentError, match=r"takes at least two kernels; got [01]\."):
         mnb.compare(*given)
-    with pytest.raises(mnb.ArgumentError, match="with a name for each"):
+    with pytest.raises(mnb.ArgumentError, match="got 2 kernels but 1 name"):
         mnb.compare([len, max], [1], names=["a"])
 
 

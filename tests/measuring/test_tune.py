@@ -279,6 +279,14 @@ REFUSED: dict[str, tuple[Callable[[mnb.Program], Any], str]] = {
     "no threadgroup": (lambda p: mnb.tune(p.working, X, threadgroup=["a"]), r"whole numbers of threads.*got \('a',\)"),
     "zero threads": (lambda p: mnb.tune(p.working, X, threadgroup=[(8, 0)]), r"got \(8, 0\)"),
     "far too many": (lambda p: mnb.tune(p.working, X, constants={"WORK": range(5000)}, threadgroup=[1]), "5,000 conf"),
+    "far too many for memory": (
+        lambda p: mnb.tune(p.working, X, constants={"WORK": range(10**9)}, threadgroup=range(1, 10**9)),
+        "tune: 999,999,999,000,000,000 configurations are too many; the limit is 4,096",
+    ),
+    "far too many for a function": (
+        lambda p: mnb.tune(p.working, X, constants={"WORK": range(5000)}, threadgroup=lambda WORK: 1 + WORK % 2),
+        "5,000 configurations",
+    ),
     "a bad call": (lambda p: mnb.tune(p.working, X.astype(int)), "device float"),
     "an empty grid": (lambda p: mnb.tune(p.working, X[:0]), "is empty"),
 }  # fmt: skip
@@ -387,8 +395,16 @@ def test_a_threadgroup_may_depend_on_the_constants() -> None:
     kernel = mnb.compile(ROWS, constants={"EACH": 2}).sums
     options = {"grid": 64, "threadgroup": lambda EACH: (32 * EACH,), "constants": {"EACH": [1, 2]}, "check": False}
     assert [t.threadgroup for t in swept(kernel, X, **options).trials] == [(32,), (64,)]
-    with pytest.raises(mnb.ArgumentError, match="needs 'TILE'; the constants are: EACH"):
+    with pytest.raises(mnb.ArgumentError, match="parameter 'TILE', which is not a constant; the constants are: EACH"):
         mnb.tune(kernel, X, grid=lambda TILE: TILE)
+    with pytest.raises(mnb.ArgumentError, match=r"must have named parameters; got <built-in function max>\. Pass a l"):
+        mnb.tune(kernel, X, grid=max)
+
+
+def test_a_launch_function_may_take_all_constants() -> None:
+    kernel = mnb.compile(ROWS, constants={"EACH": 2}).sums
+    options = {"grid": 64, "threadgroup": lambda **c: (32 * c["EACH"],), "constants": {"EACH": [1, 2]}, "check": False}
+    assert [t.threadgroup for t in swept(kernel, X, **options).trials] == [(32,), (64,)]
 
 
 def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> None:

@@ -4,6 +4,7 @@ import base64
 import gc
 import io
 import json
+import math
 import re
 import subprocess
 import sys
@@ -465,6 +466,12 @@ def shown_things(program: mnb.Program, board: Dashboard) -> Iterator[tuple[Live,
     refused = "2048 threads; Metal allows 1024"
     yield tuner, ["saxpy", "3 of 3 configurations tried, 1 refused", refused, "unchanged kernel"]
     yield mnb.explore(program.plane, X.reshape(4, 4), gain=1.5), ["plane", "gain = 1.5"]
+
+
+def test_a_sparkline_draws_values_that_are_not_finite() -> None:
+    assert html_parts.sparkline([math.nan, 2.0, 1.0, 0.0, math.inf]) == " █▅▁█"
+    assert html_parts.sparkline([math.nan]) == " "
+    assert html_parts.sparkline([math.inf, -math.inf, 0.0]) == "█▁▁"
 
 
 def test_the_charts_of_a_first_run_show_its_times(program: mnb.Program) -> None:

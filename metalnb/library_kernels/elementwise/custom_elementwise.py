@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
+
+import numpy as np
 
 from ... import engine as engines
 from ...arrays.promotion import as_dtype
@@ -48,8 +51,8 @@ def elementwise(  # noqa: PLR0913  (all properties of an op)
         The names of its arrays. By default the names in the expression that do not belong to MSL, the preamble or the
         parameters, in order of first appearance.
     kinds : str, optional
-        The dtypes to compute in: letters of ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating. An op only on
-        floats takes integers and bool as float32.
+        The dtypes to compute in: letters of ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating. An op for floats
+        only converts integers and bool to float32.
     result : {"same", "bool"}, optional
         The result's dtype: that of the operands, or bool.
     preamble : str, optional
@@ -57,7 +60,7 @@ def elementwise(  # noqa: PLR0913  (all properties of an op)
     math : {"precise", "fast"}, optional
         As for `metalnb.compile`.
     reference : callable, optional
-        The same function in NumPy, for tests; it receives float64.
+        The same function in NumPy, for tests; it receives float64. A pickled op leaves it out.
     ulp : float, optional
         The error that tests allow for float32, relative to the reference, in units in the last place.
     **parameters : float
@@ -85,19 +88,19 @@ def elementwise(  # noqa: PLR0913  (all properties of an op)
     >>> leak(mnb.asarray([-1.0, 2.0]), slope=0.5)
     array([-0.5,  2. ], dtype=float32)
     """
-    line = " ".join(expression.splitlines())
+    line = _one_line(expression)
     names = tuple(operands) if operands is not None else free_names(line, preamble, parameters)
     _check(name, names, parameters, kinds)
     if result not in {"same", "bool"}:
-        message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert the result: .astype(…)."
+        message = f"elementwise: result must be 'same' or 'bool'; got {result!r}. Convert the result: .astype(…)."
         raise ArgumentError(message)
     formula = Formula(
-        name=name, expression=line, doc=line.strip(), kinds=kinds, operands=names, masks=(), parameters=parameters,
-        result=result, preamble=preamble, math=math,
+        name=name, expression=line, doc=" ".join(line.split()), kinds=kinds, operands=names, masks=(),
+        parameters=parameters, result=result, preamble=preamble, math=math,
     )  # fmt: skip
     op = _CustomOp(formula, OpInfo(reference or _no_reference, family="own", ulp=ulp if reference else 0))
     options = {"name": name, "operands": names, "kinds": kinds, "result": result, "preamble": preamble, "math": math,
-               "reference": reference, "ulp": ulp, **parameters}  # fmt: skip
+               "ulp": ulp, **parameters}  # fmt: skip
     op.recipe = (line, options)
     _compile_once(op, kinds)
     return op
@@ -118,6 +121,18 @@ def _rebuild(expression: str, options: dict[str, Any]) -> Elementwise:
 
 def _no_reference(*_args: Any) -> Any:
     raise TypeError("this op has no reference. Pass reference=… to elementwise.")
+
+
+def _one_line(expression: str) -> str:
+    """Return an expression in one line: line breaks and comments become spaces, which keeps the other columns."""
+    stream = tokenize(expression)
+    if stream.directives:
+        raise ArgumentError("elementwise: the expression has a preprocessor directive. Move it to the preamble.")
+    line, end = "", 0
+    for token in stream.program:
+        line += " " * (token.start - end) + token.text
+        end = token.end
+    return " ".join(line.splitlines())
 
 
 def free_names(expression: str, preamble: str, parameters: Mapping[str, float]) -> tuple[str, ...]:
@@ -145,15 +160,17 @@ def _is_free(previous: Token | None, token: Token, following: Token | None) -> b
     return not (msl_kinds or token.text in KEYWORDS or token.text == "metal" or _LIMITS.fullmatch(token.text))
 
 
-def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], kinds: str) -> None:
+def _check(name: Any, names: tuple[Any, ...], parameters: Mapping[str, Any], kinds: str) -> None:
     if not kinds or set(kinds) - set(LOOPS) or len(set(kinds)) != len(kinds):
-        raise ArgumentError(f"elementwise: kinds are letters of b, i, u, f; got {kinds!r}.")
+        raise ArgumentError(f"elementwise: kinds must be distinct letters of 'b', 'i', 'u', 'f'; got {kinds!r}.")
     if not names:
         raise ArgumentError("elementwise: the expression has no operand. Name its arrays: operands=('x',).")
     if len(names) > _OPERANDS:
-        message = f"elementwise: at most {_OPERANDS} operands; got {', '.join(names)}. Give constants as parameters."
-        raise ArgumentError(message)
+        message = f"at most {_OPERANDS} operands; got {', '.join(map(str, names))}. Give constants as parameters."
+        raise ArgumentError(f"elementwise: {message}")
     for word in (name, *names, *parameters):
+        if not isinstance(word, str):
+            raise ArgumentError(f"elementwise: names must be strings; got {word!r}.")
         if not word.isidentifier() or word in KEYWORDS:
             rule = "is a keyword" if word in KEYWORDS else "is not an identifier"
             raise ArgumentError(f"elementwise: {word!r} {rule}. Choose another name.")
@@ -161,6 +178,10 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
     for word in (*names, *parameters):
         if word in RESERVED or word in generated or word.endswith("_"):
             raise ArgumentError(f"elementwise: {word!r} is reserved for the kernel. Choose another name.")
+    for parameter, value in parameters.items():
+        if not isinstance(value, (numbers.Real, np.bool_)):
+            message = f"parameter {parameter!r} must be a number; got {type(value).__name__}."
+            raise ArgumentError(f"elementwise: {message} Arrays are operands.")
     twice = [n for n in names if n in parameters or names.count(n) > 1]
     if twice:
         raise ArgumentError(f"elementwise: {twice[0]!r} appears twice among the operands and parameters.")

@@ -47,8 +47,18 @@ class Fused:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
+        target: Any = function
+        while isinstance(target, functools.partial):
+            target = target.func
+        call = target if hasattr(target, "__code__") or not callable(target) else target.__call__
+        code = getattr(call, "__code__", None)
+        if code is None:
+            raise TypeError(f"fuse: takes a function written in Python, to trace it; got {target!r}.")
+        self._code = code
+        self._name = getattr(target, "__name__", type(target).__name__)
+        functools.update_wrapper(self, function, updated=("__dict__",) if hasattr(function, "__code__") else ())
         self._function = function
+        self.__doc__ = target.__doc__
         self._signature = inspect.signature(function)
         kinds = {p.kind: name for name, p in self._signature.parameters.items()}
         self._rest, self._options = (kinds.get(k, "") for k in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD))
@@ -58,7 +68,7 @@ class Fused:
 
     def __repr__(self) -> str:
         summary = f": {self._summary}" if self._summary else ""
-        return f"<metalnb.fuse of {self._function.__name__}{self._arguments}{summary}>"
+        return f"<metalnb.fuse of {self._name}{self._arguments}{summary}>"
 
     @property
     def _arguments(self) -> inspect.Signature:
@@ -93,12 +103,12 @@ class Fused:
 
     def _kernels(self) -> list[FusedKernel]:
         if self._last is None:
-            raise ValueError(f"{self._function.__name__}: nothing is compiled before its first call. Pass arrays.")
+            raise ValueError(f"{self._name}: nothing is compiled before its first call. Pass arrays.")
         return [kernel for kernel, _ in self._last.kernels]
 
     @property
     def _summary(self) -> str:
-        """The Metal of the last call as a string, empty before the first call."""
+        """A one-line summary such as '2 kernels on cpu'; empty before the first call."""
         if self._last is None:
             return ""
         count = len(self._last.kernels)
@@ -107,8 +117,8 @@ class Fused:
     def _repr_html_(self) -> str | None:
         if self._last is None:
             return None
-        call = f"<code><b>{escape(self._function.__name__)}</b>{escape(str(self._arguments))}</code>"
-        summary = escape((self._function.__doc__ or "").strip().partition("\n")[0])
+        call = f"<code><b>{escape(self._name)}</b>{escape(str(self._arguments))}</code>"
+        summary = escape((self.__doc__ or "").strip().partition("\n")[0])
         head = f'<div class="metalnb-head">{call} <span class="metalnb-doc">{summary}</span></div>'
         notes = note("runs as", escape(self._summary))
         return framed(f'{head}<div class="metalnb-notes">{notes}</div>{folded(self.source)}')
@@ -118,7 +128,7 @@ class Fused:
         return {"text/plain": repr(self)} | ({} if html is None else {"text/html": html})
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Run the kernels for arguments of this kind; the first call with such arguments traces the function."""
+        """Run the kernels compiled for these argument types, tracing the function first if there are none."""
         if any(isinstance(a, Traced) for a in (*args, *options.values())):
             return self._function(*args, **options)  # part of another fused function
         bound = self._signature.bind(*args, **options)
@@ -129,7 +139,7 @@ class Fused:
             traced = self._traced_calls.get(key)
         except TypeError as error:
             message = f"an argument is not an array, a number or a hashable value: {error}."
-            raise TypeError(f"{self._function.__name__}: {message}") from None
+            raise TypeError(f"{self._name}: {message}") from None
         if traced is None:
             traced = self._traced_calls[key] = self._trace(arguments, names)
         traced.trace.check_values(arguments)
@@ -142,10 +152,10 @@ class Fused:
         return tuple(results) if traced.is_tuple else results[0]
 
     def _named(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Return a call's arguments by name, and the names of those that have no parameter of their own."""
+        """Return a call's arguments by name, and the names of those passed through `**options`."""
         if not self._rest and not self._options:
             return arguments, ()
-        name, own = self._function.__name__, {**arguments}
+        name, own = self._name, {**arguments}
         if own.pop(self._rest, ()):
             cure = "Give each argument a parameter of its own"
             raise TypeError(f"{name}: arguments in *{self._rest} are not fused. {cure}, or pass them in **options.")
@@ -165,8 +175,8 @@ class Fused:
 
     def _trace(self, arguments: dict[str, Any], names: tuple[str, ...]) -> _TracedCall:
         """Call the function with placeholders, and compile its operations to kernels."""
-        name = self._function.__name__
-        trace = Trace(name, self._function.__code__)
+        name = self._name
+        trace = Trace(name, self._code)
         parts: dict[str, Any] = {}
         arrays: dict[str, Any] = {}
         numbers: dict[str, Any] = {}
@@ -183,7 +193,7 @@ class Fused:
         results = list(returned) if is_tuple else [returned]
         for result in results:
             if not isinstance(result, Traced):
-                message = "a fused function returns an array made of its arguments, or a tuple of such"
+                message = "a fused function must return an array computed from its arguments, or a tuple of them"
                 raise TypeError(f"{name}: {message}; got {type(result).__name__}.")
         return _TracedCall(trace, tuple(kernels_of(trace, results, arrays, numbers)), len(results), is_tuple)
 
@@ -244,15 +254,17 @@ def fuse(function: Callable[..., Any], /) -> Fused:
         Metal source, its ``card`` the notebook's description of the kernel. Floats are computed in float32 and rounded
         once at the end, to the dtype that separate ops would return: float16 and bfloat16 are more exact, except where
         ``astype`` requests them. It takes at most 5 arrays; several results, in a tuple, share a kernel if they use the
-        same arrays. A reduction of long rows takes a second dispatch, for its SIMD-groups' results. Nothing is
-        differentiated.
+        same arrays. A reduction of long rows takes a second dispatch, for its SIMD-groups' results. Gradients
+        are not supported.
 
     Raises
     ------
     TypeError
-        At a call, for an operation that cannot be fused; the message names its line.
+        When called, if an operation cannot be fused; the message names its line. At once, if the function is not
+        written in Python.
     OverflowError, ValueError
-        At a call, for a Python integer that a dtype cannot hold, and a negative power of integers, as by separate ops.
+        When called, if a Python integer does not fit its dtype, or an integer is raised to a negative power, as with
+        the separate ops.
 
     Examples
     --------

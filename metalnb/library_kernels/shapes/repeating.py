@@ -55,7 +55,7 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     axis_index = axis_of("repeat", axis, x.ndim)
     if isinstance(repeats, (Array, np.ndarray, list, tuple)):
         counts = np.asarray(repeats.read() if isinstance(repeats, Array) else repeats)
-        if counts.size != 1:
+        if counts.size != 1 or counts.ndim > 1:
             return _repeat_by_counts(x, counts, axis_index)
         repeats = counts.item()
     times = operator.index(repeats)
@@ -75,7 +75,7 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
 
 def _repeat_by_counts(x: Array, counts: np.ndarray[Any, Any], axis_index: int) -> Array:
     """Repeat each element by its own count; the host computes the source position of each result element."""
-    if counts.shape != (x.shape[axis_index],) or counts.dtype.kind not in "iu" or (counts < 0).any():
+    if counts.shape != (x.shape[axis_index],) or counts.dtype.kind not in "biu" or (counts < 0).any():
         raise ValueError(
             f"repeat: repeats must be {quantity(x.shape[axis_index], 'whole number')}, 0 or more; got {counts.dtype} "
             f"of shape {counts.shape}."
@@ -107,7 +107,10 @@ def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
         For a negative number.
     """
     x = as_array("tile", x)
-    counts = tuple(repetitions) if isinstance(repetitions, Iterable) else (repetitions,)
+    given: Any = repetitions
+    if isinstance(given, (Array, np.ndarray)):
+        given = given.tolist()  # an int if it has no axes
+    counts = tuple(given) if isinstance(given, Iterable) else (given,)
     times = tuple(operator.index(r) for r in counts)
     if any(t < 0 for t in times):
         raise ValueError(f"tile: repetitions must be 0 or more; got {repetitions}.")

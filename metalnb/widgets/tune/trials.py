@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import Parameter
 from typing import Any
 
 from metalnb.call.grids import MAX_THREADS, check_threadgroup
@@ -20,7 +21,7 @@ from ..threadgroup_choices import all_groups
 
 __all__ = ["Trial", "failure", "order", "resolve", "trials"]
 
-_CONFIGURATIONS_KEPT = 4096  # configurations
+_MAX_CONFIGURATIONS = 4096
 _USUAL = 256  # threads: threadgroups of about this size are tried first
 
 
@@ -38,11 +39,11 @@ class Trial:
     error : str
         Why it was rejected, or failed.
     once : bool
-        Whether it was given up after one run, which took many times as long as the best; `timing` is that of this run.
+        Whether it was abandoned after one run, far slower than the best; `timing` is that run's.
     engine : str
         The engine that it is tried on; empty if only the kernel's own is tried.
     left_out : bool
-        Whether it was not tried, since other configurations of its engine took many times as long as the best.
+        Whether it was skipped because others on its engine were far slower than the best.
     launch : mapping of str to value
         The parts of the launch that depend on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """
@@ -89,22 +90,23 @@ def trials(
             raise ArgumentError(f"tune: {signature.name}: the cell has no function constant {name!r}; it has: {names}.")
         if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
             raise ArgumentError(f"tune: constants[{name!r}] is a list of values to try; got {values!r}.")
+    if groups is None:
+        # A launch by number of threadgroups: any size fits, so do not limit sizes by the grid.
+        x, y, z = call.grid if call.groups is None else (n * MAX_THREADS if n > 1 else n for n in call.grid)
+        groups = all_groups(signature, (x, y, z))
+    elif not callable(groups) and (isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups):
+        raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
+    count = math.prod(map(len, constants.values())) * len(engines) * (1 if callable(groups) else len(groups))
+    if count > _MAX_CONFIGURATIONS:
+        raise ArgumentError(f"tune: {count:,} configurations are too many; the limit is {_MAX_CONFIGURATIONS:,}.")
+    for name, values in constants.items():
         for value in values:
             check_constant(declared[name], value)
     combinations = list(_combinations(constants))
     if callable(groups):
         per_constants = [_trial_of(call, combination, groups) for combination in combinations]
         return [replace(trial, engine=engine) for engine in engines for trial in per_constants]
-    if groups is None:
-        # The number of threadgroups is the same: they fit, whatever their size.
-        x, y, z = call.grid if call.groups is None else (n * MAX_THREADS if n > 1 else n for n in call.grid)
-        groups = all_groups(signature, (x, y, z))
-    elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
-        raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
-    configurations = list(itertools.product(engines, combinations, (_group(g) for g in groups)))
-    if len(configurations) > _CONFIGURATIONS_KEPT:
-        count = f"{len(configurations):,} configurations"
-        raise ArgumentError(f"tune: {count} are too many; the limit is {_CONFIGURATIONS_KEPT:,}.")
+    configurations = itertools.product(engines, combinations, (_group(g) for g in groups))
     candidates = (Trial(group, combination, engine=engine) for engine, combination, group in configurations)
     return [_check_threadgroup(trial, call) for trial in candidates]
 
@@ -127,21 +129,29 @@ def order(configurations: Sequence[Trial], *, usual_first: bool) -> list[int]:
 
 
 def resolve(kernel: Kernel, chosen_constants: Mapping[str, Any], value: Any) -> Any:
-    """Evaluate the parts of a launch that are functions of the constants, with those that they have parameters for."""
+    """Evaluate a launch option that is a function, passing it the constants that its parameters name.
+
+    A function with ``**`` receives all constants.
+    """
     if not callable(value):
         return value
     constants = {**kernel.program.constants, **chosen_constants}
-    names = inspect.signature(value).parameters
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except ValueError:  # a builtin
+        problem = "the function for a launch option must have named parameters"
+        raise ArgumentError(f"tune: {kernel.signature.name}: {problem}; got {value!r}. Pass a lambda.") from None
+    names = [p.name for p in parameters if p.kind is not Parameter.VAR_KEYWORD]
     missing = [name for name in names if name not in constants]
     if missing:
         have = ", ".join(constants) or "none"
-        problem = f"a function of the launch needs {missing[0]!r}"
+        problem = f"the function for a launch option has a parameter {missing[0]!r}, which is not a constant"
         raise ArgumentError(f"tune: {kernel.signature.name}: {problem}; the constants are: {have}.")
-    return value(**{name: constants[name] for name in names})
+    return value(**constants if len(names) < len(parameters) else {name: constants[name] for name in names})
 
 
 def failure(error: Exception) -> str:
-    """Return why a configuration is refused, in a line or more."""
+    """Return why a configuration was rejected; may span several lines."""
     return str(error) if isinstance(error, MetalnbError) else f"{type(error).__name__}: {error}"
 
 

@@ -21,8 +21,11 @@ def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
         size = shift.type.get_size()
         count = strip_conversions(children_of(shift)[-1])
         bits = max(8 * size, _INT)
-        if size > 0 and count.kind.name == "INTEGER_LITERAL" and (integer_value(count) or 0) >= bits:
+        if size <= 0 or count.kind.name != "INTEGER_LITERAL":
+            continue
+        distance = integer_value(count) or 0
+        if distance >= bits:
             yield parsed.diagnostic(
                 count.location, f"shift count >= width of type, which has {bits} bits",
-                "shift a long or ulong, which have 64 bits (MSL 2.1)" if bits < 64 else "", "warning",
+                "shift a long or ulong, which has 64 bits (MSL 2.1)" if distance < 64 else "", "warning",
             )  # fmt: skip
