@@ -236,7 +236,7 @@ _FIXED = {0x01: "Q", 0x0B: "B", 0x05: "H", 0x06: "I", 0x07: "Q", 0x0E: "I", 0x17
 def _value(r: _Reader, form: int) -> int:
     if form in _FIXED:
         return r.take(_FIXED[form])
-    if form == 0x19:  # a flag, by its presence
+    if form == 0x19:  # a flag, which is set if it is present
         return 1
     if form == 0x08:
         r.text()

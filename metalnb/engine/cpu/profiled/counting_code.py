@@ -160,7 +160,7 @@ class CountingCode:
         self.accesses.append(WatchedAccess(instruction, kind, size))
 
     def _report(self, body: FunctionBody, instruction: IRInstruction, pointer: str) -> None:
-        """Write the runtime's call: with lane 0's address if the lanes have one stride, else after all addresses.
+        """Write the call of the runtime: with lane 0's address if the lanes have one stride, else after all addresses.
 
         If only each short row has a constant stride, the call has four lanes' addresses while all lanes are active.
         """

@@ -44,7 +44,7 @@ class CountedDispatch:
     description : bytes
         The dispatch, as the runtime reads it.
     groups : int
-        Threadgroups.
+        The number of threadgroups.
     regions : tuple of (numpy.ndarray, int)
         The arrays, and the bytes per mark of each.
     threadgroup_bytes : int

@@ -45,13 +45,13 @@ class Operations:
     private: int = 0
 
     def add(self, operations: Operations, times: int = 1) -> None:
-        """Add other operations a number of times."""
+        """Add other operations, multiplied by ``times``."""
         for name in Operations.__slots__:
             setattr(self, name, getattr(self, name) + times * getattr(operations, name))
 
     @property
     def total(self) -> int:
-        """The sum of all."""
+        """The sum of all operations."""
         return sum(getattr(self, name) for name in Operations.__slots__)
 
 

@@ -11,7 +11,7 @@ typedef struct release_list release_list;
 typedef struct release release;
 typedef struct {
     u64 moment, group_start, interval_start, simdgroup_start;
-    u32 thread, scope, shared, device;  // shared, device: which memory
+    u32 thread, scope, shared, device;  // shared, device: which memory it orders
     const release_list *visible, *group_visible;  // what is visible to the thread, and to its entire threadgroup
     u64 last_query;                               // the last query that visited this fence
 } fence;
@@ -66,7 +66,7 @@ static void merge_visible(const worker* w) {
     }
 }
 
-/// A fence in the kernel: host.h.
+/// Called for a fence in the kernel (host.h).
 HIDDEN void metalnb_fence(u32 scope, u32 shared, u32 device) {
     const u32 thread = index_in_group(self());
     for (const release_list* k = pending[thread]; k; k = k->next) {

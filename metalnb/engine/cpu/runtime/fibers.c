@@ -1,7 +1,7 @@
 // Kernels whose threads converge: each thread of a threadgroup is a fiber with its own stack. All fibers of a
 // threadgroup run on one core, one at a time, until they converge or end.
 //
-// The lanes that participate in a SIMD function: a SIMD-group's lanes run one after another, each up to a SIMD function,
+// Which lanes participate in a SIMD function: a SIMD-group's lanes run one after another, each up to a SIMD function,
 // a barrier or its end. Then, of the calls at which lanes wait, the first in program order (call_sites.py) is executed
 // for the lanes that wait at it: these are the active threads. So the lanes in a branch converge before those that
 // skipped it, and those in a loop before those that have left it. A barrier is passed when every thread of the
@@ -25,7 +25,7 @@ typedef struct {
 } simdgroup;
 
 typedef struct {
-    simdgroup* current;  // the running lane's
+    simdgroup* current;  // the running lane's SIMD-group
     u32 lane, simdgroups;
     void* caller_stack;
     u64 arguments[64];
@@ -41,7 +41,7 @@ typedef struct {
 #define GAP 0
 #endif
 
-// Lanes run in rising order, unless a test asks for another.
+// Lanes run in rising order, unless a test asks for another order.
 #ifndef NEXT_LANE
 #define NEXT_LANE(ready) (u32)__builtin_ctz(ready)
 #endif

@@ -51,7 +51,7 @@ typedef struct {
     long long offset;  // from the region's start, in bytes; for an index, the index
     u32 other, other_group, other_position, other_written;
     float value;  // for a conversion, the value that does not fit, NaN if unknown; for a race, 1 if a barrier with mem_none
-                  // is between
+                  // is between the accesses the accesses
     u32 extra;    // for a variable that was never set, its number
     u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
 } finding;
@@ -76,7 +76,7 @@ HIDDEN u64 metalnb_now;  // the current moment
 static u64 group_start;      // the moment at which the threadgroup began
 static u64 interval_start;   // when it passed its last barrier that orders memory
 static u64 execution_start;  // when it passed its last barrier, perhaps with mem_none
-static u32 orders_memory;    // whether a thread at the current barrier asks for that
+static u32 orders_memory;    // whether a thread at the current barrier asks for memory to be ordered
 static u64 run_start;
 static u64 simdgroup_start[SIMDGROUPS * LANES];  // per thread: when its SIMD-group passed its last barrier
 

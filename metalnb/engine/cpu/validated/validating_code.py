@@ -92,7 +92,7 @@ done:
 
 
 def insert_calls(text: str) -> ValidatingCode:
-    """Insert the calls."""
+    """Return a kernel's LLVM IR with the calls inserted."""
     declared = set(_DECLARED.findall(text))
     operations: dict[str, int] = {}
     names = (f'%"$w{i}"' for i in count())
