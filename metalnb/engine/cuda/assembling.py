@@ -48,7 +48,7 @@ class CudaBinary(Binary):
     checked : bool
         Whether it has checks; a launch then passes three more addresses, and its threadgroups may have either shape.
     functions : dict
-        By the largest threadgroup they were assembled for, and whether it is launched as a row.
+        The loaded functions, by their largest threadgroup and whether it is launched as a row.
     records : list of LaunchRecord
         Free records: taken and returned without a lock, and created when none is left.
     """

@@ -122,7 +122,7 @@ class _Buffer:
         self._gpu.take(self._gpu.api.cuEventRecord(self._event, self._gpu.stream))
 
     def settle(self) -> None:
-        """Wait until the GPU is done with it; an event that was never recorded has passed."""
+        """Wait until the GPU is done with it; an event that was never recorded counts as passed."""
         self._gpu.take(self._gpu.api.cuEventSynchronize(self._event))
 
 
