@@ -26,7 +26,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     Parameters
     ----------
     device : int, optional
-        0 is the system's choice; others count `MTLCopyAllDevices`.
+        0 is the system's choice; other numbers count the devices of `MTLCopyAllDevices`.
     module : module, optional
         A double of PyObjC's ``Metal``.
 

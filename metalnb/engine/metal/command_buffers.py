@@ -19,7 +19,7 @@ __all__ = ["Batch", "Commands", "EncodedDispatch"]
 
 _MAX_IN_FLIGHT = 256  # command buffers of the queue; Metal's own default is 64
 _SMALL_GRID = 1 << 18  # the most threads of a dispatch that may share a command buffer
-_MAX_SHARED = 32  # dispatches that share one
+_MAX_SHARED = 32  # the most dispatches that share a command buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from ..assembled_source import OWN_MACRO, AssembledSource, Assembly
 
 __all__ = ["lower_kernel", "runs_unchanged"]
 
-# Names that start with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
+# Names that start with metalnb_ are metalnb's own here: Apple's compiler may not accept a `$`. Members end with
 # _, because an author's macro may be named `size`. It is plain C++, since it comes before `#include <metal_stdlib>`.
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
@@ -88,7 +88,7 @@ def runs_unchanged(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
     divides the grid. Its text does not ask for ``METALNB``, which Metal does not define. A kernel without the attribute
-    is never dispatched like that, since only the Metal compiler knows how large its threadgroups become (1024, or 896,
+    is never dispatched that way, since only the Metal compiler knows how large its threadgroups become (1024, or 896,
     832, … if it needs many registers), and so where they end.
     """
     signature = unit.signature
@@ -112,7 +112,7 @@ def lower_kernel(unit: Unit, threads: int, memory: Mapping[str, int]) -> Assembl
     ----------
     unit : Unit
     threads : int
-        In a threadgroup, a multiple of 32.
+        The threads of a threadgroup, a multiple of 32.
     memory : mapping of str to int
         Bytes of each ``[[threadgroup(n)]]`` parameter, multiples of 16.
 
