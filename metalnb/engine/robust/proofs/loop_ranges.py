@@ -28,7 +28,7 @@ class _Stride(NamedTuple):
     domain: Interval
 
     def align(self, interval: Interval) -> Interval:
-        """Return a range whose ends are moved inwards to such values."""
+        """Return a range with its ends moved inwards to the nearest such values."""
         low = self.base + -(-(interval.low - self.base) // self.step) * self.step
         high = self.base + (interval.high - self.base) // self.step * self.step
         return Interval(low, high) if low <= high and interval.within(self.domain) else interval

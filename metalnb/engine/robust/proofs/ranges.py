@@ -27,7 +27,7 @@ from .transfer_functions import ARITHMETIC, CONVERSIONS
 __all__ = ["Ranges"]
 
 _MAX_OFFSETS = 32  # the most offsets of a load from a table of scalars that are considered one by one
-# Evaluations, six times what the library's kernels need; a kernel that needs more is checked instead.
+# Evaluations: six times as many as the library's kernels need; a kernel that needs more is checked instead.
 _MAX_EVALUATIONS = 4000
 _MAX_PER_QUERY = 1500  # evaluations for one query
 _MAX_DEPTH = 60  # nested evaluations, of up to ten calls each: Python allows a thousand, less the callers' own

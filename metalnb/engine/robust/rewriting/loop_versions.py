@@ -107,7 +107,7 @@ class _Line:
     start : str
         The first offset, without the constant bytes.
     slope : int or str
-        As that of a `Linear`.
+        The slope, as in `Linear`.
     first, end : int
         The range of bytes that the accesses need, without its end.
     """
