@@ -59,7 +59,7 @@ class Result:
     target : Bytes
     memory : object
     in_place : bool
-        True if the device works on the caller's memory in place: nothing is copied, but others must wait.
+        True if the device works on the caller's memory in place: nothing is copied, but reads of it must wait.
     """
 
     target: Bytes
@@ -96,7 +96,7 @@ class Pending(Protocol):
         ...
 
     def wait(self) -> None:
-        """Wait, and copy them back."""
+        """Wait for the dispatch, and copy its results back."""
         ...
 
 
@@ -125,9 +125,9 @@ class Staging:
         Parameters
         ----------
         kernel : str
-            Its name.
+            The kernel's name.
         arguments : sequence of (bool, argument)
-            Whether the kernel writes to it.
+            Whether the kernel writes to the argument, and the argument.
 
         Raises
         ------

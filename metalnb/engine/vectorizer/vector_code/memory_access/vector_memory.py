@@ -64,7 +64,7 @@ class _Access:
         return (0, self.size) if self.count == 1 else (0,)
 
     def tile(self) -> TileRows | None:
-        """Return the rows of memory that contain the lanes' elements, if these are not one stretch."""
+        """Return the rows of memory that contain the lanes' elements, if the elements are not in one stretch."""
         return find_tile_rows(self.body, self.pointer.text, self.pointer.type, self.size, self.count)
 
     @property
