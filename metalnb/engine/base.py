@@ -27,7 +27,7 @@ Grid = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What an engine can do.
+    """The capabilities of an engine.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ class Engine(Protocol):
         Parameters
         ----------
         binary
-            From `compile`.
+            A kernel from `compile`.
         arguments : sequence
             In the order of the signature's params: for a buffer, a C-contiguous object with the buffer protocol or the
             result of `bind`; for threadgroup memory, a number of bytes; None for a parameter that a function constant

@@ -1,6 +1,6 @@
 """Stage NumPy's memory for a device that cannot access it: lend, copy in, bind and copy back.
 
-Shared by the engines of all such devices. It takes the arguments of a launch, and returns their bindings to device
+The engines of all such devices share this module. It takes the arguments of a launch, and returns their bindings to device
 memory, and the results to copy back when the dispatch is done.
 """
 
@@ -44,7 +44,7 @@ class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
 
 @dataclass(frozen=True, slots=True)
 class BufferBinding:
-    """What an argument is bound to: memory from the engine's ``alloc``, and an offset in bytes."""
+    """The device memory of an argument: memory from the engine's ``alloc``, and an offset in bytes."""
 
     memory: Any
     offset: int = 0

@@ -31,7 +31,7 @@ def run_printing(library: Any, dispatch: bytes) -> None:
     library : ctypes.CDLL
         The kernel, with the runtime for fibers.
     dispatch : bytes
-        As the runtime reads it (runtime/dispatch.h).
+        The dispatch as the runtime reads it (runtime/dispatch.h).
     """
     groups = struct.unpack_from("<12I", dispatch)[6:9]
     memory = np.empty(_BYTES, np.uint8)

@@ -90,7 +90,7 @@ class TracedRun:
     Attributes
     ----------
     events : list
-        In the order of execution here: one thread after another, up to the next barrier.
+        The events in the order of execution here: one thread after another, up to the next barrier.
     regions : list of Region
     is_full : bool
         Whether the log was too small for all events.

@@ -42,7 +42,7 @@ class CudaBinary(Binary):
     Attributes
     ----------
     text : str
-        Its PTX.
+        The kernel's PTX.
     full_size : bool
         See `ptx.ignores_threadgroups`.
     checked : bool

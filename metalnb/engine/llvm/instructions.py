@@ -38,7 +38,7 @@ class IRInstruction:
     type : IRType
         The type of its value.
     operands : list of Operand
-        In the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
+        The operands in the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
     flags : tuple of str
         ``nuw``, ``fast``, ``inbounds``, ….
     word : str

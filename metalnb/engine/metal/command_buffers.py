@@ -166,7 +166,7 @@ class Commands:
         Returns
         -------
         Batch
-            Its command buffer, perhaps still open.
+            The dispatch's command buffer, which may still be open.
         """
         separate = separate or dispatch.pipeline.may_log or math.prod(dispatch.grid) > _SMALL_GRID
         with self._lock, self._bindings.pool():

@@ -33,7 +33,7 @@ class DispatchClock:
     samples : MTLCounterSampleBuffer
         Two samples for each slot.
     by_stage : bool
-        Whether an encoder's begin and end are sampled; otherwise, those of its commands are.
+        Whether an encoder's begin and end are sampled; otherwise, its commands are sampled.
     """
 
     def __init__(self, bindings: Bindings, device: Any, samples: Any, *, by_stage: bool) -> None:
@@ -100,7 +100,7 @@ class DispatchClock:
 
 
 def find_clock(bindings: Bindings, device: Any, slots: int) -> DispatchClock | None:
-    """Return the clock of a device's dispatches, or None if it has no such counters.
+    """Return the clock of a device's dispatches, or None if the device lacks the counters.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _KNOWN_CALLS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.", "llvm.lifetime.
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was proven about a kernel for a dispatch.
+    """The facts proven about a kernel for a dispatch.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ class LaunchFacts(NamedTuple):
     Attributes
     ----------
     grid, threadgroup : tuple of 3 int
-        Threads; those of the threadgroup as the caller passed them.
+        Threads; the threadgroup is as the caller passed it.
     sizes : tuple of int
         Bytes of each argument; for threadgroup memory, the bytes requested.
     scalars : mapping of int to bytes or int

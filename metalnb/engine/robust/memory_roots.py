@@ -45,7 +45,7 @@ class AffineAddress:
 
 
 class ScalarAddress(NamedTuple):
-    """The same as `AffineAddress`, with scalars instead of names."""
+    """An `AffineAddress` with scalars instead of names."""
 
     root: Scalar
     offset: int = 0

@@ -37,7 +37,7 @@ class RegionRecord(ctypes.Structure):
 
 
 class CountingRecord(ctypes.Structure):
-    """What the runtime counts, and where: ``counting`` in counts.c."""
+    """The record that points the runtime to its counters: ``counting`` in counts.c."""
 
     _fields_ = [
         *((n, ctypes.c_void_p) for n in ("sites", "patterns", "barriers", "regions")),

@@ -209,7 +209,7 @@ HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
 typedef struct { u32 size, alignment, id; } slot;
 #if __APPLE__
 extern const slot slots[] __asm("section$start$__DATA$metalnb"), slots_end[] __asm("section$end$__DATA$metalnb");
-#elif _WIN32  // sections of one name are sorted by what follows the dollar sign
+#elif _WIN32  // sections of one name are sorted by the text after the dollar sign
 __asm__(".section .slots$a,\"dr\"\n.p2align 2\n.long 0\nmetalnb_first_slot:\n"
         ".section .slots$c,\"dr\"\n.p2align 2\nmetalnb_end_of_slots:\n.long 0\n.text");  // empty ones would be dropped
 extern const slot slots[] __asm("metalnb_first_slot") HIDDEN, slots_end[] __asm("metalnb_end_of_slots") HIDDEN;

@@ -40,7 +40,7 @@ class _Watched(ctypes.Structure):
 
 
 class Watch(ctypes.Structure):
-    """Where the runtime finds the regions, where it records what it sees, and how far it got."""
+    """The addresses of the regions and of the runtime's records, and the run's progress."""
 
     _fields_ = [
         *((n, ctypes.c_void_p) for n in ("regions", "findings", "events", "origins", "begun")),

@@ -79,7 +79,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a thread first computed a NaN or an infinity: the operation's line, name, result and operands."""
+    """The operation in which a thread first computed a NaN or an infinity: line, name, result and operands."""
 
     line: Line | None
     operation: str
@@ -94,7 +94,7 @@ class BufferAccesses:
     Attributes
     ----------
     reads, writes, strays, atomics : int
-        Accesses inside it and outside it, and the atomic ones among those inside.
+        Reads and writes inside the buffer, accesses outside it, and atomic accesses among those inside.
     unit : int
         Bytes per element of `writers` and `overwritten`.
     writers : numpy.ndarray

@@ -1,7 +1,7 @@
 """Rewrite one kernel of a cell for metalcompute, so that a row of full threadgroups runs any grid.
 
 The kernel stays in place in the author's source, so its ``threadgroup`` variables remain legal and every line keeps its
-number. The parameter list is reduced to what metalcompute can bind, and the start of the body declares the author's
+number. The parameter list is reduced to parameters that metalcompute can bind, and the start of the body declares the author's
 inputs as variables with their own types and names:
 
 =============================================  ===============================================================
@@ -219,7 +219,7 @@ class _Writer:
         return f" threadgroup metalnb_block {storage}[{count}]; {declaration} = ({kind}){value};"
 
     def _edit_instantiations(self, tree: Tree, text: Outline) -> list[Edit]:
-        """Make the kernel's instantiation match the rewritten template, and drop the others, which cost time."""
+        """Make the kernel's instantiation match the rewritten template, and drop the other instantiations, which cost time."""
         edits = []
         for instantiation in explicit_instantiations(tree):
             if not instantiation.host:
@@ -236,7 +236,7 @@ class _Writer:
         return edits
 
     def _edit_function_constants(self, tree: Tree, heads: list[tuple[int, int]]) -> list[Edit]:
-        """Set the values of function constants, and remove the attribute from parameters that one gates."""
+        """Set the values of function constants, and remove the attribute from parameters that depend on one."""
         edits = []
         tokens, macro = tree.tokens, tree.macro
         for a, b in tree.attribute_lists():

@@ -20,7 +20,7 @@ class Interval(NamedTuple):
     high: int
 
     def hull(self, other: Interval) -> Interval:
-        """Return the smallest interval that contains both."""
+        """Return the smallest interval that contains both intervals."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def within(self, other: Interval) -> bool:

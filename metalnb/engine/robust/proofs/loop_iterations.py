@@ -38,7 +38,7 @@ def _loops_over_budget(flow: GuardedFlow, times: dict[str, float], threads: int,
 
 
 class _Work:
-    """Bounds the instructions that one thread runs in loops."""
+    """A bound on the instructions that one thread runs in loops."""
 
     def __init__(self, flow: GuardedFlow, iterations: dict[str, float]) -> None:
         self._flow, self._iterations = flow, iterations

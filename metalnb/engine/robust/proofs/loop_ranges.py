@@ -213,7 +213,7 @@ class LoopRanges(LoopCounters):
             initial, ends = view(start, bits), type_range(bits, unsigned=view is Interval.unsigned)
             yield view, Interval(initial.low, ends.high)
             yield view, Interval(ends.low, initial.high)
-        for view in VIEWS:  # its next value, for any current one
+        for view in VIEWS:  # the next value, whatever the current one is
             yield view, functools.reduce(Interval.hull, [view(r, bits) for r in from_any], view(start, bits))
 
     def _next_ranges(self, value: Scalar, assumption: Interval, back_edges: Incoming) -> list[Interval]:

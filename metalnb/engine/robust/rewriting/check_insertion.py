@@ -54,7 +54,7 @@ class Checks:
         return len(self.accesses) + len(self.loops)
 
     def covers(self, other: Checks) -> bool:
-        """Return whether these checks include all of the others."""
+        """Return whether these checks include all checks of another form."""
         return other.accesses <= self.accesses and other.loops <= self.loops and other.wide <= self.wide
 
 

@@ -3,7 +3,7 @@
 Where the offset of an access is a linear function of the iteration, its first and last values bound all others
 (R. Gupta, "Optimizing array bound checks using flow analysis", 1993). The number of iterations follows from the
 comparison that ends the loop. If there are few, the loop needs no stop flag, either: a small loop with a flag has a
-third version, without both.
+third version, with neither checks nor flag.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Loop(NamedTuple):
     Attributes
     ----------
     header, preheader, exiting, exit : str
-        Its header; the only outside block that branches to it; the only exiting block; that block's target.
+        The loop's header; the only outside block that branches to it; the only exiting block; and the target of its exit.
     labels : list of str
         The labels of its blocks.
     """
@@ -141,7 +141,7 @@ class LoopVersions:
     Attributes
     ----------
     names : dict of str to dict
-        For each block of a version, the new names of the loop's values.
+        The new names of the loop's values, for each block of a version.
     """
 
     function: IRFunction

@@ -28,7 +28,7 @@ class UniformFactor(NamedTuple):
     Attributes
     ----------
     value : str
-        Its name in the thread's text.
+        The number's name in the thread's text.
     steps : tuple of str
         The instructions that extend it to 64 bits, each with a placeholder for its operand.
     is_pointer : bool

@@ -69,7 +69,7 @@ class _Access:
 
     @property
     def words(self) -> list[range]:
-        """The components that a lane accesses at once: those of a word of 64 or 32 bits, else a single one."""
+        """The components that a lane accesses at once: a word of 64 or 32 bits, or a single component."""
         words, first = [], 0
         while first < self.count:
             rest = self.count - first
