@@ -1,7 +1,7 @@
 """Stage NumPy's memory for a device that cannot access it: lend, copy in, bind and copy back.
 
-The engines of all such devices share this module. It takes the arguments of a launch, and returns their bindings to device
-memory, and the results to copy back when the dispatch is done.
+The engines of all such devices share this module. It takes the arguments of a launch, and returns their bindings to
+device memory, and the results to copy back when the dispatch is done.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A dispatch in flight on the GPU, and the events that mark its start and end in the stream.
 
-An event costs the host as much as a small kernel, so most dispatches have none of their own: they are counted, and
-every few of them share one.
+An event costs the host as much as a small kernel, so most dispatches have no events of their own: they are counted, and
+every few dispatches share one event.
 """
 
 from __future__ import annotations

@@ -133,8 +133,9 @@ class Batch:
 class Commands:
     """The queue of a device. Dispatches run in the order in which they are submitted.
 
-    A dispatch is committed at once when the GPU is idle. While it is busy, small ones gather in one command buffer,
-    which is committed when it is full, when a dispatch needs its own buffer, or when one of them is waited for.
+    A dispatch is committed immediately when the GPU is idle. While the GPU is busy, small dispatches gather in one
+    command buffer, which is committed when it is full, when a dispatch needs its own buffer, or when one of its
+    dispatches is waited for.
 
     Parameters
     ----------

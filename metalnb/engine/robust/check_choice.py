@@ -1,8 +1,8 @@
 """Choose the form of a kernel for a dispatch: the safe one with the fewest checks.
 
 The first form, compiled with the kernel, checks only the accesses that no grid and sizes could make safe. A dispatch
-uses it if all other accesses are proven, and otherwise a form with more checks, compiled when first needed. So a
-correct kernel runs as fast as an unchecked one.
+uses this form if all other accesses are proven; otherwise it uses a form with more checks, compiled when first
+needed. So a correct kernel runs as fast as an unchecked one.
 """
 
 from __future__ import annotations

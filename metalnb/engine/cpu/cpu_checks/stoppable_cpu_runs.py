@@ -1,6 +1,6 @@
 """Run long dispatches on another thread, so that Python handles signals and can stop them.
 
-They run one after another, and any dispatch started later first waits for them.
+Long dispatches run one after another, and any dispatch started later first waits for them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The counting instructions of the counted build: before each block, branch, access and barrier.
 
-A block adds to its counters if any lane is active; it may run with an empty mask. A branch whose lanes may diverge adds
-if they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). This code reads
-only addresses, conditions and masks of the kernel.
+A block adds to its counters if any lane is active; it may run with an empty mask. A branch at which lanes may diverge
+adds to its counter if they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). This code
+reads only addresses, conditions and masks of the kernel.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // t
 
 // The cost of a SIMD-group's access. It depends on the mask, on each lane's distance from the first active lane, and on
 // that lane's offset within a line of 128 bytes. (On a device every array begins at a line, wherever NumPy's begins.)
-// So the latest pattern is kept for each such offset: one for all lanes, one for fewer.
+// So the latest pattern is kept for each of these offsets: one for all lanes, one for fewer.
 typedef struct { u64 from, size; } stretch;  // relative to the first active lane's address, modulo 2^64
 typedef struct {
     u64 apart[LANES];

@@ -4,7 +4,7 @@
 // ordered by a barrier of their threadgroup or SIMD-group, or by fences with an atomic between them (fences.h). Two
 // threadgroups are ordered only by such fences.
 //
-// Most accesses need none of this. Each load of a kernel has a site. Code from access_sites.py compares it with the
+// Most accesses need no record. Each load of a kernel has a site. Code from access_sites.py compares it with the
 // last load at that site: if both read the same memory, and either no thread may write it or two threads have already
 // read this element at this moment, there is nothing to report and nothing to record.
 #pragma once

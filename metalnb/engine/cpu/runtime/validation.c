@@ -1,6 +1,6 @@
 // The validated build. The threads are fibers; clang's thread sanitizer reports each of their accesses, its other
-// sanitizers report indices and conversions, and validating_code.py values, shifts and loops. Threadgroups run one after
-// another, on one core.
+// sanitizers report indices and conversions, and the calls of validating_code.py report values, shifts and loops.
+// Threadgroups run one after another, on one core.
 //
 // Time is counted in moments: a new one begins with each threadgroup, after each barrier of a threadgroup or a
 // SIMD-group, and after each fence. Each unit of watched memory records its last writer, and two threads that have read

@@ -1,8 +1,8 @@
 """Rewrite one kernel of a cell for metalcompute, so that a row of full threadgroups runs any grid.
 
 The kernel stays in place in the author's source, so its ``threadgroup`` variables remain legal and every line keeps its
-number. The parameter list is reduced to parameters that metalcompute can bind, and the start of the body declares the author's
-inputs as variables with their own types and names:
+number. The parameter list is reduced to the parameters that metalcompute can bind, and the start of the body declares
+the author's inputs as variables with their own types and names:
 
 =============================================  ===============================================================
 buffers                                        the same, at ``[[buffer(0)]]``, ``[[buffer(1)]]``, …
@@ -219,7 +219,7 @@ class _Writer:
         return f" threadgroup metalnb_block {storage}[{count}]; {declaration} = ({kind}){value};"
 
     def _edit_instantiations(self, tree: Tree, text: Outline) -> list[Edit]:
-        """Make the kernel's instantiation match the rewritten template, and drop the other instantiations, which cost time."""
+        """Make the kernel's instantiation match the rewritten template, and drop all others, which cost time."""
         edits = []
         for instantiation in explicit_instantiations(tree):
             if not instantiation.host:

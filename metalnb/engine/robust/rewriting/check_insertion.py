@@ -1,7 +1,7 @@
 """Insert a check before each unproven access: a read out of bounds returns 0, a write or atomic is skipped.
 
 A check is a branch around the access, to a block that records the fault. In vector code its form depends on the index:
-a single scalar test if that is uniform, a comparison that joins the mask if it varies; the fault's block is skipped
+a uniform index gets a single scalar test, a varying one a comparison that joins the mask; the fault's block is skipped
 while its mask is empty. (WebGPU's compilers clamp the index instead, which would turn consecutive loads into a gather.)
 
 The limits come with the dispatch (`limits`), as read-only words. A fault is recorded by a call off the hot path; each

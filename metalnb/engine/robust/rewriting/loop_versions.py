@@ -46,7 +46,7 @@ class _Loop(NamedTuple):
     Attributes
     ----------
     header, preheader, exiting, exit : str
-        The loop's header; the only outside block that branches to it; the only exiting block; and the target of its exit.
+        Its header; the only outside block that branches to it; the only exiting block; the target of the exit.
     labels : list of str
         The labels of its blocks.
     """
