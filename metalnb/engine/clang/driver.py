@@ -150,7 +150,7 @@ def compile_source(
                 if prelude is None:
                     raise
                 output = _run_to_output([*command, *include], folder, unit)
-                prelude.unlink(missing_ok=True)  # only the cached file was damaged
+                prelude.unlink(missing_ok=True)  # only the cached header was damaged
             reason = check(output)
             if reason:
                 raise BackendError([kernel_diagnostic(unit, reason)])

@@ -18,7 +18,7 @@ from .toolchain import borrow_region
 __all__ = ["MAX_LINES", "format_line", "run_printing"]
 
 MAX_LINES = 1000  # per dispatch
-_BYTES = 1 << 20  # for the output of a dispatch
+_BYTES = 1 << 20  # bytes for the output of a dispatch
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
 _lock = new_lock()
 

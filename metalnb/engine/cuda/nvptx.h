@@ -161,7 +161,7 @@ $REDUCE(add, a + b) $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
 // For floats, a number takes precedence over NaN.
 $REDUCE(min, __builtin_elementwise_min(a, b)) $REDUCE(max, __builtin_elementwise_max(a, b))
 #undef $REDUCE
-#if $COMPUTE_CAPABILITY >= 80  // one instruction, for any lanes
+#if $COMPUTE_CAPABILITY >= 80  // one instruction reduces any set of lanes
 #define $REDUCE(T, name, instruction) \
     template <> $any_lanes T $simd_##name<T>(T x) { return __nvvm_redux_sync_##instruction(x, __nvvm_activemask()); }
 #define $INTEGER(T, u) \

@@ -55,7 +55,7 @@ template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint 
 }
 #undef $MMA
 
-#if $COMPUTE_CAPABILITY >= 75 && !defined($CHECKED)  // its reads cannot be checked lane by lane
+#if $COMPUTE_CAPABILITY >= 75 && !defined($CHECKED)  // the instruction's reads cannot be checked lane by lane
 // Loads a matrix of 16-bit elements from threadgroup memory; lane l < 8 passes the address of line l. Each lane
 // receives its two elements of a left factor, or with `turned` of a right one. Pure, so that unused results cost
 // nothing.
@@ -118,7 +118,7 @@ METAL_FUNC bool $lines_loaded(const __local T* from, F index, bool transposed, t
 #endif
 
 /// A matrix in the core's layouts.
-template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfloat
+template <class T, size_t = sizeof(T)> struct $matrix_forms {  // a matrix of half or bfloat
     uint $rows, $columns;
     bool $shown = false;
     METAL_FUNC void $show() { $shown = true; }
@@ -169,7 +169,7 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         return n & 4 ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffff) | odd << 16;
     }
 };
-template <class T> struct $matrix_forms<T, 4> {  // of float, used only for sums
+template <class T> struct $matrix_forms<T, 4> {  // a matrix of float, used only for sums
     float $first, $second;
     bool $shown = false;
     METAL_FUNC void $show() { $shown = true; }
@@ -280,7 +280,7 @@ $COLLECTIVE void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2],
 #endif
 }
 
-/// The value of another lane; all lanes must request one.
+/// The value of a lane; all lanes must request one.
 $COLLECTIVE uint metalnb_of_lane(uint x, uint lane) { return $moved(x, lane); }
 
 /// 2^x to a few ulp; 0 where that is subnormal.

@@ -25,7 +25,7 @@ class CheckedTicket:
     has_raised : bool
         Whether a wait has already raised the fault, so that later waits need not.
     allocated_outputs : tuple of str
-        The buffers that the caller left out and metalnb allocated; a fault's message says how to make one larger.
+        The buffers that the caller left out and metalnb allocated; if one faults, the message says how to enlarge it.
     """
 
     done = counted = False

@@ -14,8 +14,8 @@ from .counts import AccessMarks
 __all__ = ["PATTERN_WORDS", "SUMS", "THREADGROUP_REGION", "Counters", "CountingRecord", "RegionRecord"]
 
 _LANES = 32
-SUMS = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")  # of an access, over SIMD-groups
-_SAMPLE = ("region", "mask", "cost", "sample", "group", "order")  # of an access, for its costliest SIMD-group
+SUMS = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")  # sums of an access's SIMD-groups
+_SAMPLE = ("region", "mask", "cost", "sample", "group", "order")  # an access's costliest SIMD-group
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")), *((n, "u8") for n in (*SUMS, "cost")),
     ("sample", "i8", _LANES), *((n, "u4") for n in ("group", "order", "repeated", "unused")), ("filled", "u8", 4),

@@ -24,7 +24,7 @@ typedef struct {
     stretch stretches[LANES];  // contiguous memory, possibly of several lanes
 } pattern;
 #define PATTERNS 128  // bytes of a line
-#define SETS 2        // one for all lanes, one for fewer, since the two alternate at a grid's edges
+#define SETS 2        // a set for all lanes and a set for fewer, since these alternate at a grid's edges
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; the sample's mask
@@ -173,7 +173,7 @@ static void join_lanes(pattern* p, u32 mask, u32 size) {
     for (u32 rest = mask; rest; rest &= rest - 1) {
         const u64 at = p->apart[__builtin_ctz(rest)];
         stretch* last = p->stretches + n - 1;
-        if (n && at - last->from <= last->size) {  // it begins inside the last one, or at its end
+        if (n && at - last->from <= last->size) {  // the range begins inside the last stretch, or at its end
             if (at - last->from + size > last->size) last->size = at - last->from + size;
         } else p->stretches[n++] = (stretch){at, size};
     }

@@ -15,7 +15,7 @@ typedef void resolve(const u64* values, const u64* operands, u64* results, u32 a
 
 typedef struct {
     u32 ready, converging, waiting;  // lanes: able to run, at a SIMD function, at a barrier
-    u32 unstarted;                   // those able to run that have not started and have no stack yet
+    u32 unstarted;                   // lanes able to run that have not started and have no stack yet
     u32 yielding;                    // lanes that wait for another thread's write: they run if no other can
     u32 first;                       // the index of lane 0 in the threadgroup
     u64 values[LANES], operands[LANES], results[LANES];

@@ -11,7 +11,7 @@ typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 #define ESTIMATE_AFTER 2000      // before this the caller does not estimate a dispatch's time
 #define SHARE_IF_SPINNING 6000   // share the rest with spinning workers if it would take the caller this long alone,
 #define SHARE_IF_SLEEPING 30000  // and with sleeping workers if it would take this long:
-#define WORK_PER_WORKER 10000    // one worker for each such part
+#define WORK_PER_WORKER 10000    // one worker for each part of this length
 #define SPIN_TIME 100000         // how long a thread spins before it sleeps
 #define MAX_WORKERS 256
 

@@ -24,7 +24,7 @@ typedef struct { mark writer, reader, later; } unit;  // later: a thread other t
 static unit placeholder_unit;  // a unit that counts as read in every moment
 
 typedef struct {  // a buffer or a threadgroup variable
-    u64 start, size;    // in memory, in bytes
+    u64 start, size;    // the address, and the size in bytes
     u64 before, after;  // guard bytes around it, for harmless accesses out of bounds
     u32 shift;          // a unit has 2^shift bytes
     u32 shared;         // 1 for threadgroup memory: each threadgroup has separate memory
@@ -48,7 +48,7 @@ typedef struct {  // where a thread first computed a NaN or an infinity
 typedef struct {
     u32 kind, written, size, count;
     u32 thread, group, position, region;
-    long long offset;  // from the region's start, in bytes; for an index, the index
+    long long offset;  // bytes from the region's start; for an index, the index
     u32 other, other_group, other_position, other_written;
     float value;  // for a conversion, the value that does not fit, NaN if unknown; for a race, 1 if a barrier with mem_none
                   // is between the accesses the accesses
@@ -63,7 +63,7 @@ typedef struct {  // the watched regions, and memory for the findings: validated
     watched* regions;
     finding* findings;
     event* events;
-    origin* origins;  // for each thread of the grid, two
+    origin* origins;  // two for each thread of the grid
     group_record* group_records;
     u64 count, max_events, max_origins, max_groups;
     u64 found, events_found, accesses, groups;

@@ -104,7 +104,7 @@ def compile_checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
         return CheckedPtx(unit, capability, compile_with_back_paths(unit, compile_unit))
     except (UnsupportedIR, ValueError) as reason:
         if isinstance(reason, CompileError) and not isinstance(reason, BackendError):
-            raise  # no other form of it compiles
+            raise  # no other form of the kernel compiles
         warn_unchecked(unit, reason)
         return None
 

@@ -32,7 +32,7 @@ class GpuTicket:
     has_raised : bool
         Whether a wait has raised its fault, so that a later wait need not.
     allocated_outputs : tuple of str
-        The buffers that the caller left out and metalnb allocated; a fault's message says how to make one larger.
+        The buffers that the caller left out and metalnb allocated; if one faults, the message says how to enlarge it.
     """
 
     done = counted = False

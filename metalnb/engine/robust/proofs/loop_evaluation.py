@@ -15,7 +15,7 @@ from .transfer_functions import may_hold
 
 __all__ = ["AFTER_LOOP", "LoopEvaluation"]
 
-AFTER_LOOP = ""  # not a block's label: the position after a loop
+AFTER_LOOP = ""  # the position after a loop, which has no label of its own
 _MAX_ITERATIONS = 8  # iterations
 
 

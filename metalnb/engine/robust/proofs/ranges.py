@@ -76,7 +76,7 @@ class Ranges(GuardedSums):
             return query()
         except _OutOfBudget:
             return None
-        except RecursionError:  # it may have been raised while assumptions were undone
+        except RecursionError:  # the error may have been raised while assumptions were undone
             self._is_corrupt = True
             return None
         finally:

@@ -171,7 +171,7 @@ class _Checks:
         code, blocks, last = self._code, self._function.blocks, block[-1]
         self._write([*(inst for inst in block if inst.opcode == "phi"), *tests.prefix], {}, {})
         unchecked, checked, end = code.fresh_name(), code.fresh_name(), code.fresh_name()
-        flag = "true"  # one branch for all tests; separate branches would need phis after each
+        flag = "true"  # all tests share a branch; separate branches would each need phis
         for address, size in tests.byte_ranges.values():
             is_inside = self._target.write_all_test(code, self._conditions.write_access_test(address, size))
             flag = is_inside if flag == "true" else code.op(f"and i1 {flag}, {is_inside}")

@@ -348,7 +348,7 @@ class LoopVersions:
         names |= {inst.result: code.fresh_name() for block in originals.values() for inst in block if inst.result}
         replacements = {**names, loop.preheader: preheader, loop.exit: exit_label}
         flag = None if version.has_stop_flag else self.flags[loop.header]
-        if flag is not None:  # its branch leaves for the original exit, which may be a loop with versions by now
+        if flag is not None:  # the flag's branch leaves for the original exit, which may be a loop with versions by now
             replacements |= dict.fromkeys((target for target in flag.branch.targets if target not in names), exit_label)
         for label, block in originals.items():
             self.names[names[label]] = names
