@@ -24,7 +24,7 @@ _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("grou
 THREADGROUP_REGION = (1 << 32) - 1  # in place of a region's number
 PATTERN_WORDS = 2 * 128 * (_LANES + 6 + 2 * _LANES)  # words for the runtime's patterns of an access
 _PADDING = 32  # marks after the last one, which the runtime reads and writes unchanged
-_MAX_WRITTEN = 1 << 24  # bytes of marks that are written beforehand: which takes some milliseconds
+_MAX_WRITTEN = 1 << 24  # bytes of marks that are written beforehand, which takes some milliseconds
 
 
 class RegionRecord(ctypes.Structure):

@@ -1,7 +1,7 @@
 // Kernels whose threads converge: each thread of a threadgroup is a fiber with its own stack. All fibers of a
 // threadgroup run on one core, one at a time, until they converge or end.
 //
-// Which lanes participate in a SIMD function: a SIMD-group's lanes run one after another, each up to a SIMD function,
+// How the lanes of a SIMD function are chosen: a SIMD-group's lanes run one after another, each up to a SIMD function,
 // a barrier or its end. Then, of the calls at which lanes wait, the first in program order (call_sites.py) is executed
 // for the lanes that wait at it: these are the active threads. So the lanes in a branch converge before those that
 // skipped it, and those in a loop before those that have left it. A barrier is passed when every thread of the

@@ -51,7 +51,7 @@ typedef struct {
     long long offset;  // bytes from the region's start; for an index, the index
     u32 other, other_group, other_position, other_written;
     float value;  // for a conversion, the value that does not fit, NaN if unknown; for a race, 1 if a barrier with mem_none
-                  // is between the accesses the accesses
+                  // is between the accesses
     u32 extra;    // for a variable that was never set, its number
     u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
 } finding;

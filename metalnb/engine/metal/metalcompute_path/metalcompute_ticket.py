@@ -69,7 +69,7 @@ class MetalcomputeTicket:
             raise self._fault
 
     def _fault_of(self, record: Any, threads: int) -> KernelFault | None:
-        """Return a fault unless the GPU ran threadgroups of the requested size: metalcompute does not report it.
+        """Return a fault unless the GPU ran threadgroups of the requested size: metalcompute reports no GPU errors.
 
         The record is None for a kernel that was dispatched as written.
         """

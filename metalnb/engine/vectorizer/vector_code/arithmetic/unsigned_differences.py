@@ -19,7 +19,7 @@ _GREATER, _LESS = frozenset({"ugt", "uge"}), frozenset({"ult", "ule"})
 
 
 def write_difference(body: FunctionBody, inst: IRInstruction) -> list[str] | None:
-    """Write a select or a subtraction that computes |x - y|, or its negative; return None for any other instruction."""
+    """Write a select or a subtraction that computes |x - y|, or its negative; None for any other instruction."""
     ir_type = inst.type.element
     if ir_type.kind != "integer" or ir_type.bits != _WIDE_BITS:
         return None
