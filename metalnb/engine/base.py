@@ -27,7 +27,7 @@ Grid = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What an engine can do.
+    """The capabilities of an engine.
 
     Attributes
     ----------
@@ -127,8 +127,8 @@ class Ticket(Protocol):
         neither the ticket nor any memory alive.
 
     Where a fault does not end the engine, a ticket also has ``has_raised``, whether a wait has raised its fault, and
-    ``has_passed``, whether it is known that there is none: waiting for an array computed from its results raises a
-    fault that nobody has seen.
+    ``has_passed``, whether the dispatch is known to have ended without a fault: waiting for an array computed from its
+    results raises a fault that no wait has raised yet.
     """
 
     done: bool
@@ -156,14 +156,14 @@ class Observation(NamedTuple):
     Attributes
     ----------
     started : float
-        By `time.perf_counter`.
+        The start time, by `time.perf_counter`.
     binary : Binary
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     sizes : list of int
         Bytes of each argument; 0 if it is not an array.
     elapsed : callable
-        That of the dispatch's `Ticket`.
+        The `elapsed` of the dispatch's `Ticket`.
     """
 
     started: float
@@ -183,7 +183,7 @@ class Engine(Protocol):
     Attributes
     ----------
     name : str
-        As in the registry; from the second device on with an index, as in ``"cuda:1"``.
+        The registry's name; from the second device on, followed by an index, as in ``"cuda:1"``.
     caps : Caps
     observers : tuple of callable
         Called by `launch` for each dispatch; `Observable` does so. Add one with `observation.observe`.
@@ -263,7 +263,7 @@ class Engine(Protocol):
         Parameters
         ----------
         binary
-            From `compile`.
+            A kernel from `compile`.
         arguments : sequence
             In the order of the signature's params: for a buffer, a C-contiguous object with the buffer protocol or the
             result of `bind`; for threadgroup memory, a number of bytes; None for a parameter that a function constant
@@ -288,7 +288,7 @@ class Clocked(Engine, Protocol):
         Returns
         -------
         list of float
-            The seconds of each, from the start of its first thread to the end of its last.
+            The time of each run in seconds, from the start of its first thread to the end of its last.
 
         Raises
         ------
@@ -305,7 +305,7 @@ class Addressing(Engine, Protocol):
     """
 
     def address(self, memory: Any) -> int:
-        """Return where on the device a view of memory from `alloc` starts."""
+        """Return the device address at which a view of memory from `alloc` starts."""
         ...
 
 
@@ -349,11 +349,11 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
     try:
         return engine.compile(unit)
     except CompileError as error:
-        about = f"'{unit.signature.name}': "  # an error in the kernel itself remains with the entire cell
+        about = f"'{unit.signature.name}': "  # compiling the entire cell would not fix an error in the kernel itself
         complete_unit = replace(unit, whole=True)
         if error.message.startswith(about) or unit.texts == complete_unit.texts:
             raise
-    return engine.compile(complete_unit)  # outside the handler: its error is the only one to show
+    return engine.compile(complete_unit)  # outside the handler, so that only this error is shown
 
 
 def refuse_device(engine: str, device: int, count: int) -> NoReturn:

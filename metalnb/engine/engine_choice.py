@@ -137,7 +137,7 @@ def use(name: str | None) -> Engine:
     Parameters
     ----------
     name : str or None
-        One of `engines`; for one of several devices with its index: ``"cuda:1"``. None restores the default.
+        One of `engines`; a device after the first is named with its index, ``"cuda:1"``. None restores the default.
 
     Raises
     ------

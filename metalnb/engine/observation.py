@@ -1,4 +1,4 @@
-"""Observe an engine's dispatches: those of cells and of arrays all go through `Engine.launch`.
+"""Observe an engine's dispatches: cells and arrays both dispatch through `Engine.launch`.
 
 Observers record as little as possible, since the dispatch waits for them. Without observers, the cost is a test of an
 empty tuple.

@@ -1,7 +1,7 @@
 """Locks that are free in a forked process.
 
-A fork copies only the thread that calls it, but also each lock as it is. A lock that another thread held at that moment
-would stay locked in the new process.
+A fork copies each lock in its current state, but only the thread that calls it. A lock that another thread held at that
+moment would stay locked in the new process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stage NumPy's memory for a device that cannot access it: lend, copy in, bind and copy back.
 
-Shared by the engines of all such devices. It takes the arguments of a launch, and returns their bindings to device
-memory, and the results to copy back when the dispatch is done.
+The engines of all such devices share this module. It takes the arguments of a launch, and returns their bindings to
+device memory, and the results to copy back when the dispatch is done.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
 
 @dataclass(frozen=True, slots=True)
 class BufferBinding:
-    """What an argument is bound to: memory from the engine's ``alloc``, and an offset in bytes."""
+    """The device memory of an argument: memory from the engine's ``alloc``, and an offset in bytes."""
 
     memory: Any
     offset: int = 0
@@ -59,7 +59,7 @@ class Result:
     target : Bytes
     memory : object
     in_place : bool
-        True if the device works on the caller's memory in place: nothing is copied, but others must wait.
+        True if the device works on the caller's memory in place: nothing is copied, but reads of it must wait.
     """
 
     target: Bytes
@@ -96,7 +96,7 @@ class Pending(Protocol):
         ...
 
     def wait(self) -> None:
-        """Wait, and copy them back."""
+        """Wait for the dispatch, and copy its results back."""
         ...
 
 
@@ -125,9 +125,9 @@ class Staging:
         Parameters
         ----------
         kernel : str
-            Its name.
+            The kernel's name.
         arguments : sequence of (bool, argument)
-            Whether the kernel writes to it.
+            Whether the kernel writes to the argument, and the argument.
 
         Raises
         ------

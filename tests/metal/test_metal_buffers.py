@@ -29,7 +29,7 @@ def test_a_pointer_in_a_struct_leads_to_the_engines_memory() -> None:
     words = r"f: argument 'args' \[\[buffer\(0\)\]\] is constant Args&: field 'x' is pointer"
     with pytest.raises(mnb.ArgumentError, match=f"{words}: it takes an array that lives on engine 'metal' or 'cp"):
         kernel({"x": np.zeros(3, np.float32), "a": 1}, grid=3)
-    with pytest.raises(mnb.ArgumentError, match=f"{words}: the array is NumPy's memory"):
+    with pytest.raises(mnb.ArgumentError, match=f"{words}: this array is in NumPy's memory"):
         kernel({"x": mnb.asarray(np.zeros(3, np.float32), device="metal"), "a": 1}, grid=3)
     with pytest.raises(mnb.ArgumentError, match="is an array on engine 'cpu', but the kernel is compiled for 'met"):
         kernel({"x": mnb.zeros(3, dtype="float32", device="cpu"), "a": 1}, grid=3)

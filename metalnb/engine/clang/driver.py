@@ -55,7 +55,7 @@ class Target:
     Attributes
     ----------
     name : str
-        Also the kind of its cache entries.
+        The target's name, also used as the kind of its cache entries.
     prelude : Path
         The header included before every cell: Metal's keywords, the target's part of the MSL headers, the MSL headers,
         and ``entry_point.h``. It is precompiled once for each set of flags; its folder is searched for headers.
@@ -75,7 +75,7 @@ def clang_command() -> tuple[str, ...]:
     Raises
     ------
     EngineUnavailable
-        If there is none.
+        If no clang is installed.
     """
     path = os.environ.get("METALNB_CLANG")
     if path:
@@ -150,7 +150,7 @@ def compile_source(
                 if prelude is None:
                     raise
                 output = _run_to_output([*command, *include], folder, unit)
-                prelude.unlink(missing_ok=True)  # only the cached file was damaged
+                prelude.unlink(missing_ok=True)  # only the cached header was damaged
             reason = check(output)
             if reason:
                 raise BackendError([kernel_diagnostic(unit, reason)])
@@ -213,7 +213,7 @@ def _header_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     header_flags: list[str] = []
     remaining = iter(flags)
     for flag in remaining:
-        if flag in {"-mllvm", "-Xclang"}:  # the next is an option of the code generator or of the compiler
+        if flag in {"-mllvm", "-Xclang"}:  # the next flag is an option of the code generator or of the compiler
             option = next(remaining)
             header_flags += [flag, option] if flag == "-Xclang" and option not in _CODE_FLAGS else []
         elif flag not in _CODE_FLAGS:

@@ -18,10 +18,10 @@ struct $uint3 { unsigned x, y, z; };
 // A thread's position in its dispatch.
 struct $thread_position {
   $uint3 position_in_grid, position_in_threadgroup, threadgroup_position;
-  $uint3 threads_per_threadgroup;           // of this threadgroup: smaller at the grid's far edges
-  $uint3 dispatch_threads_per_threadgroup;  // of a full one
+  $uint3 threads_per_threadgroup;           // the size of this threadgroup, smaller at the grid's far edges
+  $uint3 dispatch_threads_per_threadgroup;  // the size of a full threadgroup
   $uint3 threads_per_grid, threadgroups_per_grid;
-  unsigned index_in_threadgroup, threads;   // threads: in this threadgroup
+  unsigned index_in_threadgroup, threads;   // threads: the number of threads in this threadgroup
 };
 
 // A threadgroup of a dispatch, for a target whose threadgroups may differ in size.

@@ -33,7 +33,7 @@ _LONG_INSTRUCTIONS = 20_000  # clang compiles that many in one to five seconds
 _TOO_LONG = 50_000
 _WORTH_A_CALL = 1_000
 _MAX_UNROLLED = 64  # clang does not unroll longer loops by itself
-_RUNTIME = "metalnb_"  # functions in which threads may wait for each other
+_RUNTIME = "metalnb_"  # the prefix of functions in which threads may wait for each other
 _LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines
 _REGISTER_BITS = 128  # bits of a register, so that a vector of 32 floats takes eight
 # Skips CodeGenPrepare, which took 20 of 25 seconds for 27,000 lines of vector code.
@@ -55,7 +55,7 @@ class _Function:
     group : str
         The number of its attribute group.
     arithmetic : int
-        Its own arithmetic.
+        The number of its own arithmetic instructions, without those of its callees.
     calls : Counter of str
         Calls, by the name of the function called.
     calls_outside : bool
@@ -70,7 +70,7 @@ class _Function:
 
 
 def count_arithmetic(text: str) -> int:
-    """Return the number of arithmetic instructions in the longest function of LLVM IR, inlined and unrolled."""
+    """Return the number of arithmetic instructions in the longest function, after inlining and unrolling."""
     lines = text.splitlines()
     return max(_lengths(_functions(lines), _noinline_groups(lines)).values(), default=0)
 
@@ -87,7 +87,7 @@ def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
     ----------
     text : str
     bits : int
-        Of a vector register.
+        The width of a vector register.
     """
     lines = text.count("\n")
     if lines > _LONG_NARROW and bits <= _REGISTER_BITS:
@@ -96,7 +96,7 @@ def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
 
 
 def limit_inlining(text: str) -> str:
-    """Return LLVM IR, with long functions that are called more than once kept from inlining if it is very long.
+    """Return LLVM IR in which, if it is very long, long functions with several call sites are not inlined.
 
     A function in which threads may wait for one another is still inlined: the runtime identifies such calls by their
     position.
@@ -151,7 +151,7 @@ def _iterations(body: Sequence[str]) -> list[int]:
     labels: dict[str, int] = {}
     bounds: dict[str, tuple[int, str]] = {}  # by block: a bound, and the variable compared with it
     variables: dict[str, str] = {}  # by value: the variable that it was loaded from
-    steps: dict[str, int] = {}  # by variable: what this block adds to it
+    steps: dict[str, int] = {}  # by variable: the amount that this block adds to it
     times = [1] * len(body)
     label = ""
     for i, text in enumerate(body):
@@ -183,7 +183,7 @@ def _noinline_groups(lines: Sequence[str]) -> frozenset[str]:
 
 
 def _lengths(functions: Mapping[str, _Function], noinline: frozenset[str]) -> dict[str, int]:
-    """Return each function's arithmetic, with its inlined callees."""
+    """Return the number of arithmetic instructions of each function, including its inlined callees."""
     lengths: dict[str, int] = {}
 
     def length(name: str) -> int:

@@ -85,7 +85,7 @@ def _with_back_paths(unit: Unit) -> Unit:
 
 
 def add_back_paths(text: str, collectives: set[str] | None = None) -> str:
-    """Return a text with a path back before each such exit from a loop; lines keep their numbers.
+    """Return a text with a path back before each exit that needs one; lines keep their numbers.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class _Loops:
         return end + 1
 
     def _split_return(self, i: int) -> tuple[str, str]:
-        """Return the texts around the operand of a return, with which the path back comes after its evaluation."""
+        """Return the texts to insert around a return's operand, so that the path back follows its evaluation."""
         result = self._result_type(i)
         if result == "void":
             return "{ ", f"; {_TEST}return"
@@ -221,7 +221,7 @@ class _Loops:
         return end
 
     def _make_opaque(self, opening: int, closing: int, start: int, end: int) -> None:
-        """Make the condition between two tokens opaque if it tests what a branch with converging lanes sets."""
+        """Make the condition between two tokens opaque if a branch with converging lanes sets a variable in it."""
         tree = self._tree
         tested = {*tree.texts[opening + 1 : closing]}
         if not tested or "=" in tested:

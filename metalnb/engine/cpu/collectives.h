@@ -8,8 +8,8 @@ extern "C" {
 $STANDS(grid_x) $STANDS(grid_y) $STANDS(grid_z) $STANDS(group_x) $STANDS(group_y) $STANDS(group_z)
 $STANDS(index) $STANDS(simdgroup)
 #undef $STANDS
-// False, which clang does not know: it keeps a path back into a loop (engine/clang/loop_exits.py). Not `const`: after one
-// loop, clang would know the result in the next.
+// Returns false, but clang must not know that: the call keeps a path back into a loop (engine/clang/loop_exits.py). It
+// is not `const`, because clang would then know the result after the first loop.
 __attribute__((nothrow, visibility("hidden"))) bool metalnb_never();
 
 #define $SIMD_FUNCTION __attribute__((convergent, nomerge, const, visibility("hidden")))
@@ -23,7 +23,7 @@ $ON(i8, signed char) $ON(u8, metal::uchar) $ON(i64, long) $ON(u64, metal::ulong)
 $ON(u32, metal::uint) $ON(u64, metal::ulong)
 #undef $ON
 $SIMD_FUNCTION metal::uint metalnb_ballot(bool);
-// An element, the first or the second, of the two that this thread has of sum + a b: SIMD-group matrices, two elements each.
+// The first or the second of this thread's two elements of sum + a b, which are SIMD-group matrices.
 $SIMD_FUNCTION float metalnb_multiply_matrices(
     metal::uint element, float a0, float a1, float b0, float b1, float sum0, float sum1);
 __attribute__((convergent, nomerge, visibility("hidden"))) void metalnb_simd_barrier();
@@ -32,7 +32,7 @@ inline bool $never() { return metalnb_never(); }
 __attribute__((convergent)) inline void $simd_barrier(metal::uint) { metalnb_simd_barrier(); }
 __attribute__((convergent)) inline metal::uint $simd_ballot(bool x) { return metalnb_ballot(x); }
 
-/// The bits of a value that is no wider than a word, and back.
+/// Convert a value that is no wider than a word to its bits, and back.
 template <class T> inline metal::uint $word_of(T x) {
     if constexpr (sizeof(T) == 4) return __builtin_bit_cast(metal::uint, x);
     else if constexpr (sizeof(T) == 2) return __builtin_bit_cast(metal::ushort, x);
@@ -43,7 +43,7 @@ template <class T> inline T $of_word(metal::uint bits) {
     else if constexpr (sizeof(T) == 2) return __builtin_bit_cast(T, (metal::ushort)bits);
     else return __builtin_bit_cast(T, (metal::uchar)bits);
 }
-/// From a lane; for an inactive lane, the caller's own value.
+/// The value of a lane; for an inactive lane, the caller's own value.
 template <class T> __attribute__((convergent)) inline T $simd_shuffle(T x, metal::uint lane) {
     if constexpr (sizeof(T) == 8)
         return __builtin_bit_cast(T, metalnb_shuffle_u64(__builtin_bit_cast(metal::ulong, x), lane));
@@ -52,11 +52,11 @@ template <class T> __attribute__((convergent)) inline T $simd_shuffle(T x, metal
 template <class T> __attribute__((convergent)) inline T $simd_broadcast(T x, metal::uint lane) {
     return $simd_shuffle(x, lane);
 }
-/// From `distance` lanes on, around the 32.
+/// The value of the lane `distance` lanes further, wrapping around at 32.
 template <class T> __attribute__((convergent)) inline T $simd_rotate(T x, int distance) {
     return $simd_shuffle(x, (metalnb_lane() + metal::uint(distance)) & 31);
 }
-#ifndef METALNB_COUNTED  // there a product counts as the operations of its lanes
+#ifndef METALNB_COUNTED  // in the counted build, a product counts as the operations of its lanes
 #define $MULTIPLIES_MATRICES 1
 #define $PAIRS_IN_MEMORY true
 __attribute__((convergent)) inline float $simd_multiply_matrices(
@@ -87,8 +87,8 @@ $REDUCE(add) $REDUCE(min) $REDUCE(max)
 $REDUCE(and) $REDUCE(or) $REDUCE(xor)
 #undef $REDUCE
 
-// In the counted build (profiled/counted_build.py) the result of each function passes a mark, the value itself: what clang
-// drops goes with it, and each iteration of a loop that clang unrolls has its own.
+// In the counted build (profiled/counted_build.py) the result of each function passes through a mark, which returns it
+// unchanged. If clang drops a call, it drops the mark too; if it unrolls a loop, each iteration has its own mark.
 #ifdef METALNB_COUNTED
 extern "C" {
 $SIMD_FUNCTION metal::uint metalnb_function_u32(metal::uint);

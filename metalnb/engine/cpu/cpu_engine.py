@@ -64,7 +64,7 @@ class EndedTicket:
         self.elapsed = elapsed
 
     def wait(self) -> None:
-        """Return at once."""
+        """Return immediately."""
 
 
 _MAX_THREADS = 1024
@@ -104,7 +104,7 @@ class CpuEngine(Observable, SharedMemory):
         return compile_thread_binary(unit, reason)
 
     def address(self, memory: Any) -> int:
-        """Return where a view of memory starts."""
+        """Return the address at which a view of memory starts."""
         return _address(memory)
 
     def alloc(self, nbytes: int) -> Any:
@@ -230,7 +230,7 @@ _IN_THREADGROUP = 1 << 63
 
 
 def dispatch(arguments: Sequence[Any], grid: Grid, threadgroup: Grid, static: int) -> bytes:
-    """Write a dispatch as the runtime reads it (runtime/dispatch.h); ``static``: the kernel's own memory."""
+    """Write a dispatch for runtime/dispatch.h; ``static`` is the kernel's own threadgroup memory in bytes."""
     memory = 0
     words = []
     for argument in arguments:

@@ -226,7 +226,7 @@ class DebugLines:
             depth += children
 
 
-_VERSION = 4  # of DWARF
+_VERSION = 4  # the version of DWARF
 _COMPILE_UNIT, _INLINED = 0x11, 0x1D
 _STMT_LIST, _LOW, _HIGH, _RANGES, _CALL_COLUMN, _CALL_FILE, _CALL_LINE = 0x10, 0x11, 0x12, 0x55, 0x57, 0x58, 0x59
 _FIXED = {0x01: "Q", 0x0B: "B", 0x05: "H", 0x06: "I", 0x07: "Q", 0x0E: "I", 0x17: "I", 0x13: "I", 0x0C: "B", 0x10: "I",
@@ -236,7 +236,7 @@ _FIXED = {0x01: "Q", 0x0B: "B", 0x05: "H", 0x06: "I", 0x07: "Q", 0x0E: "I", 0x17
 def _value(r: _Reader, form: int) -> int:
     if form in _FIXED:
         return r.take(_FIXED[form])
-    if form == 0x19:  # a flag, by its presence
+    if form == 0x19:  # a flag, which is set if it is present
         return 1
     if form == 0x08:
         r.text()

@@ -71,7 +71,7 @@ $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
 #undef $RULE
 #undef $each_active
 
-// The end of a loop's iteration (iteration_ends.py). Its line is after all others: in a macro, where every position is
-// the macro's, it comes last.
+// The end of a loop's iteration (iteration_ends.py). Its line number exceeds all others, so that it comes last even in
+// a macro, where all call sites have the macro's position.
 #line 1000000
 inline __attribute__((convergent)) void $iteration_end() { metalnb_converge(0, 0, $resolve_nothing); }

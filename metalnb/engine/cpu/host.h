@@ -37,7 +37,7 @@ template <class T> inline T $special_result(T x) {
 #endif
 #ifdef METALNB_COUNTED
 inline float $rsqrt_rounded(float x) { return $math(rsqrt_rounded)(x); }
-// Called before and after an atomic operation, so that clang does not merge two on opposite sides of a branch.
+// Called before and after an atomic operation, so that clang does not merge two of them on opposite sides of a branch.
 extern "C" __attribute__((nomerge, visibility("hidden"))) void metalnb_apart();
 struct $apart {
     inline $apart() { metalnb_apart(); }
@@ -49,8 +49,8 @@ inline float $rsqrt_rounded(float x) { return $h_rsqrt_rounded(x); }
 #endif
 
 // ---- Integers.
-// The upper half of a product of 64 bits, from products of 32 bits, which every vector unit has. LLVM 22 miscompiles
-// vectors of __int128. Source: H. S. Warren, "Hacker's Delight", 2nd ed., 8-2.
+// The upper half of the product of two 64-bit integers, from 32-bit products, which every vector unit computes. LLVM 22
+// miscompiles vectors of __int128. Source: H. S. Warren, "Hacker's Delight", 2nd ed., 8-2.
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
     const metal::ulong low = 0xffffffff, x0 = x & low, x1 = x >> 32, y0 = y & low, y1 = y >> 32;
     const metal::ulong middle = x1 * y0 + (x0 * y0 >> 32), other = x0 * y1 + (middle & low);
@@ -66,8 +66,8 @@ extern "C" {
 typedef void $resolve(
     const metal::ulong* values, const metal::ulong* operands, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
-__attribute__((const, visibility("hidden"))) metal::uint metalnb_index();    // in the threadgroup
-__attribute__((const, visibility("hidden"))) metal::uint metalnb_threads_here();  // of the threadgroup
+__attribute__((const, visibility("hidden"))) metal::uint metalnb_index();    // the thread's index in its threadgroup
+__attribute__((const, visibility("hidden"))) metal::uint metalnb_threads_here();  // the threads of its threadgroup
 struct $slot { metal::uint size, alignment, id; };
 __attribute__((const, visibility("hidden"))) metal::ulong metalnb_storage(const __global $slot* variable);
 __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
@@ -84,7 +84,7 @@ extern "C" {
 // Makes writes of a SIMD-group's threads visible to each other.
 __attribute__((visibility("hidden"))) void metalnb_ordered(
     const metal::ulong* values, const metal::ulong* operands, metal::ulong* results, metal::uint active);
-__attribute__((visibility("hidden"))) void metalnb_orders_memory();  // says that the next barrier does
+__attribute__((visibility("hidden"))) void metalnb_orders_memory();  // the next barrier orders memory
 __attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, metal::uint of_shared, metal::uint of_device);
 }
 #endif

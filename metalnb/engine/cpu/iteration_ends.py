@@ -53,7 +53,7 @@ def find_iteration_ends(texts: Mapping[str, str]) -> dict[Line, TextPosition]:
     Parameters
     ----------
     texts : mapping of str to str
-        Those of the unit, not marked.
+        The unit's texts, without marks.
     """
     marked = _mark_texts(texts)
     return {Line(name, *mark): end for name, text in marked.items() for mark, end in text.ends.items()}
@@ -108,7 +108,7 @@ class _Edit(NamedTuple):
 
 
 def _edits(tree: Tree, collectives: set[str]) -> Iterator[_Edit]:
-    do_whiles = set()  # `while` of a do statement
+    do_whiles = set()  # the positions of the `while` of do statements
     for i in range(tree.first, len(tree.texts)):
         word = tree.texts[i]
         if word == "do":

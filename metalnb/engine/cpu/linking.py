@@ -80,7 +80,7 @@ def _linker(triple: str) -> list[str]:
     Raises
     ------
     EngineUnavailable
-        If there is none.
+        If no linker is installed.
     """
     clang_path = Path(driver.clang_command()[0])
     zig = [str(clang_path)] if clang_path.stem == "zig" else []
@@ -122,7 +122,7 @@ def _shared_flags(triple: str) -> tuple[str, ...]:
 
 
 def _write_import_libraries(folder: Path) -> list[str]:
-    """Write import libraries, which state which Windows library has which function."""
+    """Write import libraries, which name the Windows library that has each function."""
     libraries = []
     for names in sorted(_IMPORTS.iterdir()):
         libraries.append(str(folder / f"{names.stem}.lib"))

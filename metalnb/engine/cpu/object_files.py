@@ -15,9 +15,9 @@ class ObjectFile:
     Attributes
     ----------
     sections : dict of str to bytes
-        By their ELF names.
+        The contents of sections, by their ELF names.
     symbols : dict of str to int
-        Addresses, by their C names.
+        The addresses of symbols, by their C names.
     calls : list of (int, str)
         The calls in an object file's code: the offset of the callee's address, and the callee's name.
     base : int
@@ -91,7 +91,7 @@ def _coff(data: bytes) -> ObjectFile:
         sections.setdefault(name_of(raw), data[offset : offset + size] if offset else b"")
     symbols: dict[int, tuple[str, int]] = {}
     i = 0
-    while i < symbol_count:  # by index, since some are followed by auxiliary records
+    while i < symbol_count:  # by index, since auxiliary records follow some symbols
         raw, value, section, _, _, auxiliary_count = _COFF_SYMBOL.unpack_from(data, table + i * _COFF_SYMBOL.size)
         symbols[i] = name_of(raw), value + (headers[section - 1][2] if section > 0 else 0)
         i += 1 + auxiliary_count

@@ -18,7 +18,7 @@ from .toolchain import borrow_region
 __all__ = ["MAX_LINES", "format_line", "run_printing"]
 
 MAX_LINES = 1000  # per dispatch
-_BYTES = 1 << 20  # for the output of a dispatch
+_BYTES = 1 << 20  # bytes for the output of a dispatch
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
 _lock = new_lock()
 
@@ -31,7 +31,7 @@ def run_printing(library: Any, dispatch: bytes) -> None:
     library : ctypes.CDLL
         The kernel, with the runtime for fibers.
     dispatch : bytes
-        As the runtime reads it (runtime/dispatch.h).
+        The dispatch as the runtime reads it (runtime/dispatch.h).
     """
     groups = struct.unpack_from("<12I", dispatch)[6:9]
     memory = np.empty(_BYTES, np.uint8)

@@ -110,7 +110,7 @@ def load_kernel_library(code: bytes, runtime: str, texts: Mapping[str, str]) -> 
     code : bytes
     runtime : {"loops", "fibers", "validation"}
     texts : mapping of str to str
-        Those of the unit.
+        The unit's texts.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def borrow_region(dispatch: bytes) -> Iterator[int]:
     Raises
     ------
     KernelFault
-        If there is none.
+        If there is no memory for it.
     """
     region = _Region()
     if not pool().metalnb_lend(dispatch, ctypes.byref(region)):

@@ -90,10 +90,10 @@ class TracedRun:
     Attributes
     ----------
     events : list
-        In the order of execution here: one thread after another, up to the next barrier.
+        The events in the order of execution here: one thread after another, up to the next barrier.
     regions : list of Region
     is_full : bool
-        Whether the log was too small for all of them.
+        Whether the log was too small for all events.
     """
 
     events: list[Step | Move | MemoryAccess]
@@ -106,7 +106,7 @@ class _Watched(ctypes.Structure):
 
 
 _lock = new_lock()
-_BEFORE, _AFTER = 9 << 30, 17 << 30  # for negative int indices, and uint ones wrapped below 0, of 4 bytes
+_BEFORE, _AFTER = 9 << 30, 17 << 30  # for negative int indices, and uint indices wrapped below 0, of 4 bytes
 _LOG = 32 << 20
 _MAX_INITIAL = 64 << 10
 
@@ -133,7 +133,7 @@ def run_traced(
     Raises
     ------
     EngineUnavailable
-        Where the traced build does not run: outside Linux.
+        Outside Linux, where the traced build does not run.
     CompileError
     """
     if sys.platform != "linux":

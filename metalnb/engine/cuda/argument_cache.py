@@ -19,8 +19,9 @@ _ALIGNMENT = 256
 class ArgumentCache:
     """Keeps the contents of small arguments on the GPU.
 
-    The buffer's halves are filled in turn, so that filling one does not overwrite the other arguments of a launch that
-    is being prepared. Copies are in stream order, so they never overwrite content that an enqueued launch still reads.
+    The buffer's halves are filled alternately, so that filling one does not overwrite the other arguments of a launch
+    that is being prepared. Copies are in stream order, so they never overwrite content that an enqueued launch still
+    reads.
 
     Parameters
     ----------

@@ -42,13 +42,13 @@ class CudaBinary(Binary):
     Attributes
     ----------
     text : str
-        Its PTX.
+        The kernel's PTX.
     full_size : bool
         See `ptx.ignores_threadgroups`.
     checked : bool
         Whether it has checks; a launch then passes three more addresses, and its threadgroups may have either shape.
     functions : dict
-        By the largest threadgroup they were assembled for, and whether it is launched as a row.
+        The loaded functions, by their largest threadgroup and whether it is launched as a row.
     records : list of LaunchRecord
         Free records: taken and returned without a lock, and created when none is left.
     """

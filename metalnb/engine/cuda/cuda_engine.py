@@ -83,7 +83,7 @@ class CudaEngine(GpuMemory, Observable):
     def launch(
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> Ticket:
-        """Start a dispatch and notify observers; with no observers and all memory on the GPU, on the fast path."""
+        """Start a dispatch and notify observers; this is faster with no observers and all memory on the GPU."""
         if not self.observers and type(binary) is CudaBinary:
             values = []
             for argument in arguments:
@@ -297,7 +297,7 @@ class CudaEngine(GpuMemory, Observable):
         return values, dynamic, results, bindings
 
     def _cache_argument(self, values: list[int], i: int, argument: Any) -> bool:
-        """Cache a small read-only argument on the GPU; return whether it is one."""
+        """Cache a small read-only argument on the GPU; return whether it was cached."""
         address = self._argument_cache.address_of(argument)
         if address is not None:
             values[i] = address

@@ -135,7 +135,7 @@ class GpuMemory:
         address, nbytes : int
         owner : object
         stream : int, optional
-            The stream of the owner's work on it, if not the default one; it is waited for.
+            The stream of the owner's work on it, if not the default one; the call waits for that work.
 
         Raises
         ------

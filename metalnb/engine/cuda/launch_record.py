@@ -65,7 +65,7 @@ class LaunchRecord:
     plans : dict
         The launches of dispatches, by grid, threadgroup and bytes of threadgroup memory.
     recent : tuple
-        The last of these, with its key: reused without a lookup when a dispatch passes the same tuples.
+        The most recent plan, with its key: reused without a lookup when a dispatch passes the same tuples.
     """
 
     __slots__ = ("_bytes", "_grid_position_bytes", "_pointers", "checks", "grid_position", "plans", "recent", "write")

@@ -38,7 +38,7 @@ extern "C" float __nv_ldexpf(float, int) __attribute__((const));
 inline float $nv_ldexp(float x, int k) { return __nv_ldexpf(x, k); }
 /// Its zeros and poles have the signs of IEEE 754's tanPi, which a plain quotient would not give.
 inline float $nv_tanpi(float x) { return __nv_sinpif(x) / __nv_cospif(x); }
-/// exp(y log x): NaN where that is, unlike pow (IEEE 754, 9.2.1).
+/// exp(y log x), which is NaN where that formula is, unlike pow (IEEE 754, 9.2.1).
 inline float $nv_powr(float x, float y) {
     const float infinity = __builtin_inff(), result = __nv_powf(x, y);
     const bool undefined = x < 0 || x != x || y != y || (x == 0 && y == 0) || (x == infinity && y == 0) ||
@@ -130,12 +130,12 @@ template <class T, class F> $any_lanes T $combined_lanes(T x, F combine) {
     return result;
 }
 
-/// The combination, in order, of the active ones of `lanes`, which are the first few, or all. Like the MSL headers'
+/// Combine, in order, the values of the active lanes among `lanes`, the first few or all. Like the MSL headers'
 /// `$folded`, but by a scan in five steps.
 #define $OWN_FOLD 1
 template <class T, class F> $any_lanes T $folded(T x, T neutral, metal::uint lanes, F combine) {
     const metal::uint active = __nvvm_activemask(), lane = $simd_lane(), chosen = active & lanes;
-    T through = x;  // of the lanes up to this one
+    T through = x;  // the combination of the lanes up to this one
     if (active == ~0u) {
 #pragma unroll
         for (metal::uint distance = 1; distance < 32; distance *= 2) {
@@ -158,10 +158,10 @@ template <class T, class F> $any_lanes T $folded(T x, T neutral, metal::uint lan
 #define $REDUCE(name, ...) \
     template <class T> $any_lanes T $simd_##name(T x) { return $combined_lanes(x, [](T a, T b) { return T(__VA_ARGS__); }); }
 $REDUCE(add, a + b) $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
-// For floats a number wins over NaN.
+// For floats, a number takes precedence over NaN.
 $REDUCE(min, __builtin_elementwise_min(a, b)) $REDUCE(max, __builtin_elementwise_max(a, b))
 #undef $REDUCE
-#if $COMPUTE_CAPABILITY >= 80  // one instruction, for any lanes
+#if $COMPUTE_CAPABILITY >= 80  // one instruction reduces any set of lanes
 #define $REDUCE(T, name, instruction) \
     template <> $any_lanes T $simd_##name<T>(T x) { return __nvvm_redux_sync_##instruction(x, __nvvm_activemask()); }
 #define $INTEGER(T, u) \

@@ -1,8 +1,8 @@
 """Large copies between NumPy's memory and the GPU's, staged through pinned memory.
 
 The GPU's copy engine transfers pinned memory several times as fast as the driver copies from NumPy's pageable memory.
-The host must first copy the data into it. Several threads do so, one lane each, while the copy engine transfers the
-buffers that they have filled.
+The host must first copy the data into pinned memory. Several threads do so, one lane each, while the copy engine
+transfers the buffers that they have filled.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class _Buffer:
         self._gpu.take(self._gpu.api.cuEventRecord(self._event, self._gpu.stream))
 
     def settle(self) -> None:
-        """Wait until the GPU is done with it; an event that was never recorded has passed."""
+        """Wait until the GPU is done with it; an event that was never recorded counts as passed."""
         self._gpu.take(self._gpu.api.cuEventSynchronize(self._event))
 
 

@@ -69,7 +69,7 @@ def libdevice() -> Path:
     Raises
     ------
     EngineUnavailable
-        If there is none.
+        If it is not installed.
     """
     folders = [Path(folder) / "nvvm" / "libdevice" for folder in _toolkits()]
     for folder in folders:

@@ -1,7 +1,7 @@
 """A dispatch in flight on the GPU, and the events that mark its start and end in the stream.
 
-An event costs the host as much as a small kernel, so most dispatches have none of their own: they are counted, and
-every few of them share one.
+An event costs the host as much as a small kernel, so most dispatches have no events of their own: they are counted, and
+every few dispatches share one event.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Events:
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
-        self._free: tuple[list[Any], list[Any]] = ([], [])  # events without timing, and with
+        self._free: tuple[list[Any], list[Any]] = ([], [])  # events without timing, and events with timing
         self._gate: Any = None
         self.count = itertools.count(1)
         self.last = 0
@@ -189,7 +189,7 @@ class CudaTicket:
     ----------
     events : Events
     name : str
-        The kernel's.
+        The kernel's name.
     """
 
     __slots__ = ("__weakref__", "_events", "_name", "_seconds", "_start", "number")
@@ -238,7 +238,7 @@ class StagedTicket:
     ----------
     elapsed : Span or CudaTicket
     results : list of Result
-        Those still to be copied back.
+        The results still to be copied back.
     """
 
     __slots__ = ("__weakref__", "_done", "_lock", "_name", "_staging", "elapsed", "results")

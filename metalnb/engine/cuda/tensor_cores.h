@@ -55,7 +55,7 @@ template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint 
 }
 #undef $MMA
 
-#if $COMPUTE_CAPABILITY >= 75 && !defined($CHECKED)  // its reads cannot be checked lane by lane
+#if $COMPUTE_CAPABILITY >= 75 && !defined($CHECKED)  // the instruction's reads cannot be checked lane by lane
 // Loads a matrix of 16-bit elements from threadgroup memory; lane l < 8 passes the address of line l. Each lane
 // receives its two elements of a left factor, or with `turned` of a right one. Pure, so that unused results cost
 // nothing.
@@ -118,7 +118,7 @@ METAL_FUNC bool $lines_loaded(const __local T* from, F index, bool transposed, t
 #endif
 
 /// A matrix in the core's layouts.
-template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfloat
+template <class T, size_t = sizeof(T)> struct $matrix_forms {  // a matrix of half or bfloat
     uint $rows, $columns;
     bool $shown = false;
     METAL_FUNC void $show() { $shown = true; }
@@ -169,7 +169,7 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         return n & 4 ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffff) | odd << 16;
     }
 };
-template <class T> struct $matrix_forms<T, 4> {  // of float, used only for sums
+template <class T> struct $matrix_forms<T, 4> {  // a matrix of float, used only for sums
     float $first, $second;
     bool $shown = false;
     METAL_FUNC void $show() { $shown = true; }
@@ -241,7 +241,7 @@ $COLLECTIVE void metalnb_multiply_block(
 METAL_FUNC uint metalnb_matrix_row(uint lane) { return $core_row(lane); }
 METAL_FUNC uint metalnb_matrix_column(uint lane) { return $core_column(lane); }
 constant constexpr uint metalnb_matrix_mates[2] = {1, 2};  // bits in which the lanes that share a row differ
-/// A lane's two elements, and a matrix of such: nothing moves between lanes.
+/// Convert a matrix to a lane's two elements, and back, without moving data between lanes.
 template <class T> $COLLECTIVE vec<float, 2> metalnb_matrix_elements(simdgroup_matrix<T, 8, 8> m) {
     return m.$sum(m.$elements);
 }
@@ -250,7 +250,7 @@ template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of(float
     m.$elements = m.$take(first, second);
     return m;
 }
-/// The same from the bits of both, the first in the lower half.
+/// Return a matrix from the bits of a lane's two elements, the first in the lower half.
 template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of_bits(uint pair) {
     simdgroup_matrix<T, 8, 8> m;
     m.$elements = m.$take_rows(pair);
@@ -264,7 +264,7 @@ template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_right_factor_of
 }
 
 /// Four matrices from threadgroup memory, (i, j) at from + i down + j across, as left factors, or with `right` as right
-/// ones; not for both. Rows, or columns of transposed ones, begin at multiples of 16 bytes.
+/// factors; not as both. Rows, or columns of transposed ones, begin at multiples of 16 bytes.
 template <bool right, bool transposed, class T>
 $COLLECTIVE void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2], const threadgroup T* from, uint down,
                                     uint across, uint pitch) {
@@ -280,7 +280,7 @@ $COLLECTIVE void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2],
 #endif
 }
 
-/// A lane's value, if all lanes request one.
+/// The value of a lane; all lanes must request one.
 $COLLECTIVE uint metalnb_of_lane(uint x, uint lane) { return $moved(x, lane); }
 
 /// 2^x to a few ulp; 0 where that is subnormal.

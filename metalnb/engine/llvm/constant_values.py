@@ -1,4 +1,4 @@
-"""The constants of a module, and the bytes of one in memory (LLVM Language Reference, "Constants")."""
+"""The constants of a module, and their bytes in memory (LLVM Language Reference, "Constants")."""
 
 from __future__ import annotations
 

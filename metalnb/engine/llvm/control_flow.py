@@ -59,15 +59,15 @@ class ControlFlow:
     order : list of str
         Labels in reverse postorder.
     blocks : dict of str to list of IRInstruction
-        In that order.
+        The instructions of each block, in that order.
     number : dict
         Each label's index in `order`.
     successors, predecessors : dict
-        Without duplicates.
+        The labels of adjacent blocks, without duplicates.
     idom : dict
-        Immediate dominators; the entry's is itself.
+        Immediate dominators; the entry is its own.
     loops : dict of str to Loop
-        By header.
+        The loops, by header.
     loop_of : dict
         The header of the innermost loop around each block, or None.
     irreducible : IRInstruction or None

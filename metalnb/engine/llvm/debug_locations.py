@@ -22,7 +22,7 @@ class SourceLocation(NamedTuple):
     ----------
     file : str
     line, column : int
-        From 1.
+        Counted from 1.
     """
 
     file: str
@@ -45,7 +45,7 @@ def frames_of(module: IRModule, debug_location: str) -> Iterator[Frame]:
     Parameters
     ----------
     module : IRModule
-        Compiled with line tables.
+        A module compiled with line tables.
     debug_location : str
         The instruction's ``!dbg !7``.
     """

@@ -31,14 +31,14 @@ class IRInstruction:
     Attributes
     ----------
     text : str
-        As parsed, from the opcode on, without metadata.
+        The text as parsed, from the opcode on, without metadata.
     opcode : str
     result : str
         The name of its value, or an empty string.
     type : IRType
         The type of its value.
     operands : list of Operand
-        In the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
+        The operands in the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
     flags : tuple of str
         ``nuw``, ``fast``, ``inbounds``, ….
     word : str
@@ -48,15 +48,15 @@ class IRInstruction:
     cases : list of str
         The constants of a ``switch``; its first target is the default.
     indices : tuple of int
-        Of ``extractvalue`` and ``insertvalue``.
+        The indices of an ``extractvalue`` or ``insertvalue``.
     element : IRType or None
         The type that ``alloca`` allocates, and that ``getelementptr`` indexes.
     alignment : int
-        Bytes.
+        The alignment in bytes.
     ordering : str
         The ordering of an atomic access.
     metadata : str
-        As parsed, from its first comma on.
+        The metadata as parsed, from its first comma on.
     debug_location : str
         ``!dbg !7``, or an empty string.
     block : str
@@ -159,12 +159,12 @@ class IRModule:
     types : dict
         Named structs.
     globals, declarations : dict
-        Lines by name.
+        Their lines, by name.
     functions : dict of str to IRFunction
     attributes : dict
-        Lines by group, ``"#0"``.
+        The lines of attribute groups, by group, ``"#0"``.
     metadata : dict
-        Lines by number, ``"!7"``.
+        The lines of metadata, by number, ``"!7"``.
     """
 
     target: list[str] = field(default_factory=list)

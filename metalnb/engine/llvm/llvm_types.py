@@ -26,7 +26,7 @@ class IRType:
     Attributes
     ----------
     text : str
-        As LLVM writes it.
+        The type as LLVM writes it.
     kind : {"integer", "float", "pointer", "vector", "array", "struct", "named", "other"}
     bits : int
         The width of an integer or a float.

@@ -2,8 +2,8 @@
 
 It implements the interface in ``engine/base.py``; Metal's objects stay inside. A cell is compiled as its
 author wrote it, with its header cells inserted where it includes them. A dispatch covers exactly the grid, and small
-ones share a compute encoder while the GPU is busy. Memory is shared: an array is in an `MTLBuffer` that NumPy sees,
-the GPU works in place on complete pages of NumPy's memory, and anything else is copied.
+dispatches share a compute encoder while the GPU is busy. Memory is shared: an array is in an `MTLBuffer` that NumPy
+sees, the GPU works in place on complete pages of NumPy's memory, and any other memory is copied.
 
 ``metalcompute_path`` is another way to reach the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.
 """
@@ -26,7 +26,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     Parameters
     ----------
     device : int, optional
-        0 is the system's choice; others count `MTLCopyAllDevices`.
+        0 is the system's choice; other numbers count the devices of `MTLCopyAllDevices`.
     module : module, optional
         A double of PyObjC's ``Metal``.
 

@@ -95,7 +95,7 @@ class Assembly:
             if number in included:
                 self.add_cell(self.headers[included[number]])
             elif has_once and line.split() == ["#pragma", "once"]:
-                self.add_own_lines("\n")  # it applies to files, and there is only one
+                self.add_own_lines("\n")  # the pragma applies to files, and there is only one
             else:
                 self.lines.append(line)
                 self.origins.append((cell, number))

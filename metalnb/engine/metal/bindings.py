@@ -56,7 +56,7 @@ def load_bindings(module: Any = None) -> Bindings:
     Parameters
     ----------
     module : module, optional
-        A double of it, with an attribute ``objc``; by default what ``METALNB_METAL`` names, else PyObjC.
+        A double of it, with an attribute ``objc``; by default the one that ``METALNB_METAL`` names, else PyObjC.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def load_bindings(module: Any = None) -> Bindings:
 def _register_metadata(bindings: Bindings) -> Bindings:
     """Give PyObjC the metadata that its own tables lack.
 
-    These do not mark the ``const void*`` of a function constant as an input, so PyObjC would refuse bytes.
+    Those tables do not mark the ``const void*`` of a function constant as an input, so PyObjC would refuse bytes.
     """
     value = {"type": b"^v", "type_modifier": b"n", "c_array_of_variable_length": True}
     bindings.objc.registerMetaDataForSelector(b"NSObject", b"setConstantValue:type:atIndex:", {"arguments": {2: value}})

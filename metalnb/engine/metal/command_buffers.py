@@ -19,7 +19,7 @@ __all__ = ["Batch", "Commands", "EncodedDispatch"]
 
 _MAX_IN_FLIGHT = 256  # command buffers of the queue; Metal's own default is 64
 _SMALL_GRID = 1 << 18  # the most threads of a dispatch that may share a command buffer
-_MAX_SHARED = 32  # dispatches that share one
+_MAX_SHARED = 32  # the most dispatches that share a command buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,9 @@ class Batch:
 class Commands:
     """The queue of a device. Dispatches run in the order in which they are submitted.
 
-    A dispatch is committed at once when the GPU is idle. While it is busy, small ones gather in one command buffer,
-    which is committed when it is full, when a dispatch needs its own buffer, or when one of them is waited for.
+    A dispatch is committed immediately when the GPU is idle. While the GPU is busy, small dispatches gather in one
+    command buffer, which is committed when it is full, when a dispatch needs its own buffer, or when one of its
+    dispatches is waited for.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ class Commands:
         Returns
         -------
         Batch
-            Its command buffer, perhaps still open.
+            The dispatch's command buffer, which may still be open.
         """
         separate = separate or dispatch.pipeline.may_log or math.prod(dispatch.grid) > _SMALL_GRID
         with self._lock, self._bindings.pool():

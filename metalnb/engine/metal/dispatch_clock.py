@@ -3,8 +3,8 @@
 The GPU records its clock at the start and the end of the dispatch. A command buffer's own times include Metal's work
 before and after it.
 
-Source: Apple, *GPU counters and counter sample buffers*. Apple's GPUs sample where an encoder begins and ends, others
-between its commands.
+Source: Apple, *GPU counters and counter sample buffers*. Apple's GPUs sample where an encoder begins and ends, other
+GPUs between its commands.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DispatchClock:
     samples : MTLCounterSampleBuffer
         Two samples for each slot.
     by_stage : bool
-        Whether an encoder's begin and end are sampled; else commands are.
+        Whether an encoder's begin and end are sampled; otherwise, its commands are sampled.
     """
 
     def __init__(self, bindings: Bindings, device: Any, samples: Any, *, by_stage: bool) -> None:
@@ -55,12 +55,12 @@ class DispatchClock:
         return command.computeCommandEncoderWithDescriptor_(descriptor)
 
     def sample_start(self, encoder: Any, slot: int) -> None:
-        """Take the time before the dispatch."""
+        """Sample the clock before the dispatch."""
         if not self._by_stage:
             encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * slot, True)
 
     def sample_end(self, encoder: Any, slot: int) -> None:
-        """Take the time after the dispatch."""
+        """Sample the clock after the dispatch."""
         if not self._by_stage:
             encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * slot + 1, True)
 
@@ -100,7 +100,7 @@ class DispatchClock:
 
 
 def find_clock(bindings: Bindings, device: Any, slots: int) -> DispatchClock | None:
-    """Return the clock of a device's dispatches, or None if it has no such counters.
+    """Return the clock of a device's dispatches, or None if the device lacks the counters.
 
     Parameters
     ----------

@@ -19,8 +19,8 @@ BUFFERS = 31  # per kernel: [[buffer(0)]] to [[buffer(30)]]
 BYTES = 4096  # the limit of setBytes
 _MULTIPLE = 16  # required by setThreadgroupMemoryLength
 _VECTOR = 16  # the largest alignment that an offset needs: a float4's
-_WORD = 4  # alignment of an offset into constant memory on Apple's GPUs
-_CONSTANT = 32  # the same on other GPUs, family Mac2
+_WORD = 4  # the alignment of an offset into constant memory on Apple's GPUs
+_CONSTANT = 32  # the same alignment on other GPUs, family Mac2
 
 
 def round_up_length(nbytes: int) -> int:

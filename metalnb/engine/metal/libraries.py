@@ -76,7 +76,7 @@ class Libraries:
     bindings : Bindings
     device : MTLDevice
     newest : tuple of int
-        Version of the language.
+        The newest version of the language that a cell can select.
     """
 
     def __init__(self, bindings: Bindings, device: Any, newest: Version) -> None:
@@ -188,7 +188,7 @@ class Libraries:
         return options
 
     def _values(self, unit: Unit) -> Any:
-        """Return the values of function constants; one without a value stays undefined."""
+        """Return the values of function constants; a constant without a value stays undefined."""
         metal = self._bindings.metal
         values = metal.MTLFunctionConstantValues.alloc().init()
         for constant, value in unit.constants.items():

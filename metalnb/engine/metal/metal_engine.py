@@ -33,8 +33,8 @@ from .shared_memory import PageLender, SharedBuffer, allocate
 __all__ = ["MetalEngine"]
 
 _THREADGROUP_MEMORY = 32768  # Metal's limit, which a cell may rely on everywhere
-_BATCH = 32  # dispatches that `timed` prepares before the first may start
-_MATRICES = {"half": (2, 3), "float": (2, 3), "bfloat": (3, 1)}  # since which version of the language
+_BATCH = 32  # dispatches that `timed` encodes before it commits the first
+_MATRICES = {"half": (2, 3), "float": (2, 3), "bfloat": (3, 1)}  # the first MSL version with matrices of each type
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class MetalEngine(Observable, SharedMemory):
         return allocate(self._bindings, self._device, nbytes)
 
     def copies(self, memory: Any) -> bool:
-        """Return whether a launch copies an array: NumPy memory that is not complete pages."""
+        """Return whether a launch must copy the array: NumPy memory that does not consist of whole pages."""
         return self._staging.copies(memory)
 
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
@@ -122,7 +122,7 @@ class MetalEngine(Observable, SharedMemory):
         return record_trace(self._bindings, self._device, path, self._commands.commit_batch)
 
     def address(self, memory: Any) -> int:
-        """Return where on the GPU a view of the engine's memory starts.
+        """Return the GPU address at which a view of the engine's memory starts.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class MetalEngine(Observable, SharedMemory):
         """
         binding = self._staging.engine_binding(memory)
         if binding is None:
-            raise ArgumentError("the array is NumPy's memory, which has no address there. Pass a copy: mnb.array(…).")
+            raise ArgumentError("this array is in NumPy's memory, which has no GPU address. Pass mnb.array(…).")
         address: int = binding.memory.buffer.gpuAddress()
         return address + binding.offset
 
@@ -165,7 +165,7 @@ class MetalEngine(Observable, SharedMemory):
                 batches = [self._commands.encode_separately(dispatch, self.clock, slot) for slot in slots]
                 for batch in batches:
                     batch.commit_command()
-                for batch in batches:  # all of them: after a fault, others may still use the caller's memory
+                for batch in batches:  # wait for all: after a fault, other batches may still use the caller's memory
                     batch.command.waitUntilCompleted()
                 buffer_seconds = []
                 for batch in batches:
@@ -239,7 +239,7 @@ class MetalEngine(Observable, SharedMemory):
         for param, argument in bound:
             if isinstance(argument, (bytes, bytearray)):
                 is_small = 0 < len(argument) <= BYTES
-            else:  # another argument may write to the same array
+            else:  # only the host's own memory: another argument might write to an engine array
                 is_hosts = not writes_copy and self._staging.engine_binding(argument) is None
                 is_small = is_hosts and 0 < argument.nbytes <= BYTES
             if is_small and not param.writable:

@@ -60,7 +60,7 @@ class MetalTicket:
     name : str
         The name of the kernel.
     batch : Batch
-        Committed if the GPU works on results in place.
+        The dispatch's command buffer, committed if the GPU works on results in place.
     results : list of Result
     staging : Staging
     logs : bool
@@ -72,7 +72,7 @@ class MetalTicket:
     has_raised : bool
         Whether a wait has raised its fault.
     results : list of Result
-        Those still to be copied back, and NumPy's memory on which the GPU works in place.
+        The results still to be copied back, and NumPy's memory on which the GPU works in place.
     """
 
     __slots__ = (

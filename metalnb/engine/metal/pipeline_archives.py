@@ -50,7 +50,7 @@ class PipelineArchives:
             if data is not None:
                 file.write_bytes(data)
                 state = self._state(function, self._archive(file))
-                if state is not None:  # otherwise Metal no longer accepts it
+                if state is not None:  # otherwise Metal no longer accepts the archive
                     return state
             return self._compile(function, key, folder / "new.metallib")
         return None
@@ -77,7 +77,7 @@ class PipelineArchives:
         return archive
 
     def _state(self, function: Any, archive: Any) -> Any:
-        """Return the pipeline in an archive; None if there is none."""
+        """Return the pipeline in an archive; None if the archive has none."""
         if archive is None:
             return None
         descriptor = self._descriptor(function)

@@ -31,7 +31,7 @@ class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
     def __new__(cls, nbytes: int, buffer: Any) -> Self:
         """Make NumPy's view of a buffer."""
         size = max(nbytes, 1)
-        # NumPy shortens chains of bases that are arrays; this one must be found there.
+        # NumPy shortens chains of bases that are arrays; this array must be found there.
         memory: Any = (ctypes.c_ubyte * size).from_buffer(buffer.contents().as_buffer(size))
         view = super().__new__(cls, nbytes, np.uint8, buffer=memory)
         view.buffer = buffer

@@ -25,7 +25,7 @@ class Access:
     inst : IRInstruction
     pointer : str
     size : int
-        Bytes.
+        The size in bytes.
     kind : {"reads", "writes", "updates"}
     """
 

@@ -1,8 +1,8 @@
 """Choose the form of a kernel for a dispatch: the safe one with the fewest checks.
 
 The first form, compiled with the kernel, checks only the accesses that no grid and sizes could make safe. A dispatch
-uses it if all other accesses are proven, and otherwise a form with more checks, compiled when first needed. So a
-correct kernel runs as fast as an unchecked one.
+uses this form if all other accesses are proven; otherwise it uses a form with more checks, compiled when first
+needed. So a correct kernel runs as fast as an unchecked one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rewriting.check_target import CheckTarget
 
 __all__ = ["CheckChoice", "KernelChecks", "favorable_facts"]
 
-_MAX_FORMS = 3  # forms; the next one checks everything
+_MAX_FORMS = 3  # forms of a kernel; the next one checks everything
 _MAX_REMEMBERED = 256  # kinds of launches whose checks are remembered
 _WIDE_BYTES = 1 << 31
 
@@ -75,7 +75,7 @@ class CheckChoice:
         best = min(candidates, key=len, default=None)
         if best is not None and (len(best) <= len(needed) or len(self._forms) > 1):
             return best
-        # The last one checks everything and serves all later dispatches.
+        # The last form checks everything and serves all later dispatches.
         if best is None and len(self._forms) >= _MAX_FORMS:
             weakest = self._analysis.weakest_proof
             needed = Checks(weakest.unproven, weakest.long_loops, needed.wide)
@@ -128,7 +128,7 @@ class KernelChecks:
             return self.module_with(self._choice.choose(arguments, grid, threadgroup))
 
     def module_with(self, checks: Checks) -> CheckedModule:
-        """Return the kernel with some checks."""
+        """Return the kernel with the given checks."""
         if checks not in self._modules:
             self._modules[checks] = insert_checks(self._module, self.analysis, checks, self._target)
         return self._modules[checks]

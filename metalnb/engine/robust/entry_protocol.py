@@ -45,11 +45,11 @@ class LoopBudget(NamedTuple):
     Attributes
     ----------
     total : int
-        By all threads: about a second.
+        The instructions of all threads: about a second.
     per_thread : int
-        By one thread, with no other processor to help: half a second.
+        The instructions of one thread, with no other processor to help: half a second.
     after_stop : int
-        By all threads, after a stop: the rest of all loops that do not test the flag.
+        The instructions of all threads after a stop: the rest of all loops that do not test the flag.
     """
 
     total: int

@@ -64,7 +64,7 @@ def describe_fault(
     ----------
     unit : Unit
     module : IRModule
-        With line tables.
+        A module with line tables.
     analysis : Analysis
         The analysis of the module.
     fault : RecordedFault
@@ -98,7 +98,7 @@ def describe_stop(
     ----------
     unit : Unit
     module : IRModule
-        With line tables.
+        A module with line tables.
     analysis : Analysis
         The analysis of the module.
     headers : collection of str

@@ -24,7 +24,7 @@ _KNOWN_CALLS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.", "llvm.lifetime.
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was proven about a kernel for a dispatch.
+    """The facts proven about a kernel for a dispatch.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Analysis:
         flow.set_stoppable(frozenset())
         analyses = [Ranges(flow, self.roots, self.entry, facts)]
         stops: frozenset[str] = frozenset()
-        # After a stop, values may be others, and other loops may be long.
+        # After a stop, values may differ, and other loops may be long.
         while added := long_loops(flow, analyses[-1], math.prod(facts.grid), self.entry.loop_budget) - stops:
             stops |= added
             flow.set_stoppable(stops)

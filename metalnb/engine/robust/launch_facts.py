@@ -1,4 +1,4 @@
-"""What the host knows about a dispatch before it runs."""
+"""The facts that the host knows about a dispatch before it runs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NOT_ARRAYS = (bytearray, int, type(None))
 
 
 class LaunchFacts(NamedTuple):
-    """What the host knows about a dispatch.
+    """The facts that the host knows about a dispatch.
 
     Attributes
     ----------
     grid, threadgroup : tuple of 3 int
-        Threads; those of the threadgroup as the caller passed them.
+        Threads; the threadgroup is as the caller passed it.
     sizes : tuple of int
         Bytes of each argument; for threadgroup memory, the bytes requested.
     scalars : mapping of int to bytes or int
@@ -40,7 +40,7 @@ def _size(argument: Any) -> int:
 
 
 def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:
-    """Return what is known about a dispatch.
+    """Return the facts that are known about a dispatch.
 
     The scalars are those that the call has packed into its own memory, which does not change.
     """

@@ -27,7 +27,7 @@ _SPACE = re.compile(r"addrspace\(\d+\)")
 
 @dataclass(frozen=True, slots=True)
 class AffineAddress:
-    """What a pointer points to: a root, plus an affine offset in bytes, modulo 2^64.
+    """The target of a pointer: a root, plus an affine offset in bytes, modulo 2^64.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class AffineAddress:
 
 
 class ScalarAddress(NamedTuple):
-    """The same as `AffineAddress`, with scalars instead of names."""
+    """An `AffineAddress` with scalars instead of names."""
 
     root: Scalar
     offset: int = 0
@@ -53,7 +53,7 @@ class ScalarAddress(NamedTuple):
 
 
 class Roots:
-    """Finds what each pointer points to.
+    """Finds the target of each pointer.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Roots:
     # ---- Lookup by LLVM names.
 
     def address(self, pointer: str) -> AffineAddress:
-        """Return what a pointer points to."""
+        """Return the target of a pointer."""
         address = self.address_of(self.values.by_name(pointer))
         terms = tuple((scalar.name, stride) for scalar, stride in address.terms)
         return AffineAddress(self.name(address.root), address.offset, terms)
@@ -145,7 +145,7 @@ class Roots:
         return self._tables.get(name)
 
     def name(self, pointer: Scalar) -> str:
-        """Return the name of a pointer; for an integer that is never used as one, its own name."""
+        """Return the name of a pointer; for an integer that is never used as a pointer, its own name."""
         return self.values.pointers.get(pointer, pointer.name)
 
     # ---- Lookup by values.

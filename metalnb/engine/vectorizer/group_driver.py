@@ -6,7 +6,7 @@ from .simd_forms import SimdForm
 
 __all__ = ["REGION_OFFSETS", "write_driver"]
 
-REGION_OFFSETS = {"first": (0, 4, 8), "size": (12, 16, 20), "nominal": (24, 28, 32)}  # of dispatch.h's region
+REGION_OFFSETS = {"first": (0, 4, 8), "size": (12, 16, 20), "nominal": (24, 28, 32)}  # in dispatch.h's region
 
 _POSITIONS = "i32 %gx, i32 %gy, i32 %gz, i32 %x, i32 %y, i32 %z, i32 %index"
 _MAX_SIMD_GROUPS = 1024  # of a threadgroup whose 1024 rows have one thread each

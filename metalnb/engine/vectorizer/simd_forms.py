@@ -1,10 +1,11 @@
 """The forms of a kernel: the number of lanes, and how a threadgroup's threads map to them.
 
-A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). If a threadgroup's rows consist
-of full SIMD-groups, or there is only one row, the form is *rows*: lanes are neighbors along x, y and z are uniform.
-Otherwise the form is *flat*: x, y and z are computed for each lane. A flat SIMD-group may still consist of whole short
-rows, such as two rows of 16 threads, in which lanes are neighbors along x. A kernel that does not use its SIMD-group
-may run in fewer lanes, as many as a short row has.
+A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). In the form *rows*, lanes are
+neighbors along x, while y and z are uniform. A kernel that uses its SIMD-group has this form if the rows of its
+threadgroups consist of full SIMD-groups, or if there is only one row; any other kernel has it also if a row has at
+least 8 threads. Otherwise the form is *flat*: x, y and z are computed for each lane. A flat SIMD-group may still
+consist of whole short rows, such as two rows of 16 threads, in which lanes are neighbors along x. A kernel that does
+not use its SIMD-group may run in fewer lanes, as many as a short row has.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, max_lanes: int = SIMD
     simd : bool
         Whether the kernel uses its SIMD-group.
     max_lanes : int, optional
-        The maximum number of lanes for a kernel that does not.
+        The maximum number of lanes for a kernel that does not use its SIMD-group.
     """
     x, y, z = threadgroup
     sizes = {x, grid[0] % x or x}
@@ -108,7 +109,7 @@ def position_shapes(form: SimdForm) -> dict[str, LaneShape]:
 
 
 def row_position_shapes(form: SimdForm) -> dict[str, LaneShape]:
-    """Return what `position_shapes` returns, within one short row of lanes."""
+    """Return the shapes of the same positions within one short row of lanes."""
     consecutive = LaneShape(1, form.row, BOTH)
     uniform = LaneShape(0, 1, BOTH)
     names = ("grid_y", "grid_z", "group_y", "group_z", "simdgroup", "threads_here")

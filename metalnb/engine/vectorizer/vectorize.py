@@ -91,7 +91,7 @@ def vectorize(
     Parameters
     ----------
     module : IRModule
-        With the function ``metalnb_thread``.
+        A module with the function ``metalnb_thread``.
     form : SimdForm
     target : VectorTarget
     on_instruction : callable, optional

@@ -36,7 +36,7 @@ class CheckedDispatch:
     launch : tuple
         Arguments, grid and threadgroup.
     address : callable
-        Returns where an argument begins.
+        Returns the address of an argument.
 
     Attributes
     ----------

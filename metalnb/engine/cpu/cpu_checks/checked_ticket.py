@@ -18,14 +18,14 @@ class CheckedTicket:
     elapsed : Stopwatch
     dispatch : CheckedDispatch
     run : BackgroundRun or None
-        None if it has ended.
+        The run on another thread; None if it has ended.
 
     Attributes
     ----------
     has_raised : bool
         Whether a wait has already raised the fault, so that later waits need not.
     allocated_outputs : tuple of str
-        The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
+        The buffers that the caller left out and metalnb allocated; if one faults, the message says how to enlarge it.
     """
 
     done = counted = False

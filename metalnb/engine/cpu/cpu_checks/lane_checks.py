@@ -19,7 +19,7 @@ class LaneChecks(KernelChecks):
     ----------
     unit : Unit
     module : IRModule
-        One thread of it.
+        The LLVM IR of one thread.
     """
 
     def __init__(self, unit: Unit, module: IRModule) -> None:

@@ -1,6 +1,6 @@
 """Run long dispatches on another thread, so that Python handles signals and can stop them.
 
-They run one after another, and any dispatch started later first waits for them.
+Long dispatches run one after another, and any dispatch started later first waits for them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class BackgroundRun:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the dispatch has ended as it should: without an error of Python's."""
+        """Whether the dispatch has ended without a Python exception."""
         return self._end.is_set() and self._error is None
 
     def stop(self, reason: str) -> None:
@@ -80,7 +80,7 @@ class BackgroundRun:
         self._dispatch.stop(reason)
 
     def abandon(self) -> None:
-        """End the run in a forked process, which lacks the thread that it was on."""
+        """End the run in a forked process, which lacks the thread that executed it."""
         self._error = KernelFault(
             f"{self._dispatch.name}: this process was forked while the kernel ran, so its results are incomplete. "
             "Wait for it before the fork."
@@ -153,7 +153,7 @@ def _finish_all() -> BaseException | None:
 
 
 def _stop_up_to(last: BackgroundRun | None, reason: str) -> None:
-    """Stop dispatches up to one, or all of them."""
+    """Stop the dispatches up to a given one, or all of them."""
     with _lock:
         runs = list(_in_flight)
     for run in runs:

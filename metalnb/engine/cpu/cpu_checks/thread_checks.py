@@ -34,7 +34,7 @@ class ThreadChecks(KernelChecks):
     ----------
     unit : Unit
     text : str
-        One thread of it, as LLVM IR.
+        The LLVM IR of one thread.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class ThreadChecks(KernelChecks):
         super().__init__(module, analysis, self._fiber)
 
     def text(self, kernel: CheckedModule) -> str:
-        """Return the LLVM IR of the thread with some checks."""
+        """Return the LLVM IR of the thread with the given checks."""
         function = kernel.module.functions[self.analysis.roots.function.name]
         return replace_function(self._text, function, "\n".join(self._fiber.declarations.values()))
 

@@ -28,7 +28,7 @@ class LaneEntry:
     Parameters
     ----------
     module : IRModule
-        As compiled from `vector_build.thread_text`.
+        The module compiled from `vector_build.thread_text`.
     """
 
     function = "metalnb_thread"
@@ -37,7 +37,7 @@ class LaneEntry:
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]
         self._arguments, self._region, *index = (parameter.text for parameter in function.parameters)
-        self._index = index[0] if index else ""  # of the thread, in its threadgroup; vector code has none
+        self._index = index[0] if index else ""  # the thread's index in its threadgroup; vector code has none
         self.record_parameters = frozenset({self._arguments, self._region})
         self._records = record_pointers(function, self.record_parameters)
         self._roots = self._find_roots(module, function)

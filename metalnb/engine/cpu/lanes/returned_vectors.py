@@ -21,7 +21,7 @@ _VECTORS = {"half": "<4 x half>", "float": "<2 x float>"}
 
 
 def restore_vectors(text: str) -> str:
-    """Return IR in which such variables are vectors, so that clang moves them into registers.
+    """Return IR in which these variables are vectors, so that clang moves them into registers.
 
     Raises
     ------

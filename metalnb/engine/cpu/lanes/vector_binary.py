@@ -62,7 +62,7 @@ class VectorBinary(Binary):
     ----------
     unit : Unit
     module : IRModule
-        One thread of it.
+        The LLVM IR of one thread.
     uses_simdgroup : bool
         Whether it uses its SIMD-group.
     has_barriers : bool

@@ -86,7 +86,7 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
     flags : tuple of str
         The machine's flags; by default this machine's.
     max_length : int
-        The most arithmetic instructions.
+        The largest number of arithmetic instructions to accept.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def vectorize_form(
 
 
 def lane_count(module: IRModule, kernel: VectorizedKernel) -> int:
-    """Return the most lanes that a kernel runs in, from its code for 32 lanes."""
+    """Return the largest number of lanes that a kernel can run in, judging by its code for 32 lanes."""
     return max_lanes(kernel.live_bits, machine(), uses_simdgroup=uses_simdgroup(module) or has_barriers(module))
 
 

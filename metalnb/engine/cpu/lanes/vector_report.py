@@ -19,7 +19,7 @@ from . import vector_build
 __all__ = ["LINES", "execution_facts"]
 
 LINES = ("-gdwarf-4", "-gline-tables-only")
-_SHOWN = 6  # lines that are named
+_SHOWN = 6  # the most lines to name
 
 
 def execution_facts(unit: Unit) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-// Sines, cosines and tangents: an angle is reduced to the nearest multiple of a half or quarter circle, and the rest.
+// Sines, cosines and tangents: an angle is split into the nearest multiple of a half or quarter circle and a rest.
 #pragma once
 #include "numbers.h"
 
@@ -7,13 +7,14 @@ struct $angle {
     float rest;
     metal::uint quarters;
 };
-/// x - n pi / 2, for an n of up to 2^12. pi / 2 is split into parts of 12 bits, so that their products by n are exact;
-/// so are the differences from the first two, and the third where the remainder is small.
+/// x - n pi / 2, for n up to 2^12. pi / 2 is split into parts of 12 bits, so that their products with n are exact.
+/// The first two differences are exact too, and so is the third if the remainder is small.
 inline float $subtract_quarters(float x, float n) {
     return x - n * 0x1.92p+0f - n * 0x1.fb4p-12f - n * 0x1.444p-24f - n * 0x1.68c234p-39f;
 }
-/// An angle in circles, without complete ones. It is multiplied by 1 / (2 pi) in parts of 28 bits, whose products are
-/// exact, and complete circles are dropped after each; the rest of the product, far below a quarter, is added last.
+/// An angle in circles, without the complete circles. It is multiplied by 1 / (2 pi) in parts of 28 bits, whose
+/// products are exact, and complete circles are dropped after each part; the rest of the product, far below a quarter,
+/// is added last.
 struct $circles {
     double high, rest;
     inline explicit $circles(float size) {
@@ -71,7 +72,7 @@ inline $angle $angle_of(float x) {
     }
     return angle;
 }
-/// One polynomial over the other, together to 2^-35.
+/// The quotient of two polynomials, to 2^-35.
 inline float $h_tan(float x) {
     const $angle angle = $angle_of(x);
     const float r = angle.rest, z = r * r;

@@ -3,7 +3,7 @@
 #pragma once
 #include "numbers.h"
 
-/// Beyond these a power of 2 is 0 or infinite in float.
+/// Beyond these exponents, a power of 2 is 0 or infinite in float.
 inline double $clamp_exponent(double x) {
     const double least = -200, most = 200, below = x > most ? most : x;
     return below < least ? least : below;
@@ -35,7 +35,7 @@ inline float $clamp_to(float x, float least, float most) {
     return below < least ? least : below;
 }
 /// The logarithm of 1 + f, from sqrt(1/2) to sqrt(2): 2 atanh(f / (f + 2)), to 2^-37. `near` is 1 / (f + 2), as a
-/// float: a division of floats, and a step of Newton's, take half as long. `twice` is two logarithms of e.
+/// float: a float division and a Newton step take half as long. `twice` is twice the logarithm of e.
 inline double $wide_series(double f, float near, double twice) {
     const double divisor = f + 2, half_way = near, s = f * (half_way * (2 - divisor * half_way)), z = s * s;
     double p = double(0x1.e31062297148bp-4L) * twice;
@@ -45,7 +45,7 @@ inline double $wide_series(double f, float near, double twice) {
     p = p * z + twice;
     return s * p;
 }
-/// The logarithm of a positive x = 2^e m, with m from sqrt(1/2) to sqrt(2): e times that of 2, and that of m. `of_e`
+/// The logarithm of a positive x = 2^e m, with m from sqrt(1/2) to sqrt(2): e times that of 2, plus that of m. `of_e`
 /// is the logarithm of e.
 inline double $wide_logarithm(double x, double of_2, double of_e) {
     const double root = double(0x1.6a09e667f3bcdp-1L), twice = of_e + of_e;
@@ -151,7 +151,7 @@ inline float $h_exp10(float x) {
     return $scale_by_power(p * r + 1, n, x < 0);
 }
 
-/// x^y where |x|^y is `value`, except for an x or y of 0, infinity or NaN: C99, F.9.4.4.
+/// x^y, given |x|^y as `value` unless x or y is 0, infinity or NaN: C99, F.9.4.4.
 inline float $special_power(float x, float y, float value) {
     const metal::uint negative = $bits_of(x) & 0x80000000;
     const float size = __builtin_elementwise_abs(x), halved = y * 0.5f, sum = x + y, one = 1;
@@ -194,7 +194,7 @@ inline float $h_pow(float x, float y) {
     }
     return value;
 }
-/// x^y only for x >= 0 (MSL 6.5), from |x|^y.
+/// x^y, which is defined only for x >= 0 (MSL 6.5), from |x|^y.
 inline float $powr_of(float x, float y, float power) {
     const float undefined = __builtin_nanf(""), size = __builtin_elementwise_abs(x);
     const bool extreme = ($bits_of(size) - 1) >= 0x7f7fffff;  // 0 or infinity

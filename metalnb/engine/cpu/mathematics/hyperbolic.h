@@ -13,9 +13,9 @@ struct $exponential {
         up = cosine + sine;
         down = cosine - sine;
     }
-    /// 2^n times a power of two.
+    /// Multiply a power of two by 2^n.
     inline float scale_up(float x) const { return $of_bits($bits_of(x) + (n.bits() << 23)); }
-    /// A quarter of e^a, and of e^-a unless it is below the other's digits; cosh(90) is infinite in float.
+    /// A quarter of e^a, and one of e^-a unless it is too small to change a sum of both; cosh(90) is infinite in float.
     inline float upper() const { return (up + 1) * scale_up(0.25f); }
     inline float lower() const {
         const float shifted = n.shifted, limit = 0x1.8p23f + 60;
@@ -27,7 +27,7 @@ inline float $h_cosh(float x) {
     const $exponential e = $exponential::of(__builtin_elementwise_abs(x));
     return (e.upper() + e.lower()) * 2;
 }
-/// A series up to 1, to 2^-34.
+/// A series for arguments up to 1, to 2^-34.
 inline float $h_sinh(float x) {
     const float size = __builtin_elementwise_abs(x), z = x * x;
     const $exponential e = $exponential::of(size);

@@ -39,8 +39,8 @@ inline float $large_remainder(float size, float of) {
     const float value = float(rest < 0 ? more : rest), infinity = __builtin_inff();
     return (of == infinity) & (size < infinity) ? size : value;
 }
-/// Quotients below 2^20 are right to a quarter, and round to one that leaves less than y: a float, since it is a multiple
-/// of the last place of x or y.
+/// A quotient below 2^20 is accurate to a quarter, so the rounded quotient leaves a remainder smaller than y. It is a
+/// float, since it is a multiple of the last place of x or y.
 inline float $h_fmod(float x, float y) {
     const float size = __builtin_elementwise_abs(x), of = __builtin_elementwise_abs(y), infinity = __builtin_inff();
     const float quotient = size / of, n = __builtin_elementwise_rint(quotient);

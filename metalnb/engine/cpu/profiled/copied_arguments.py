@@ -17,7 +17,7 @@ _LINE = 128  # bytes, aligned for any access
 def copy_arguments(
     unit: Unit, arguments: Sequence[Any],
 ) -> tuple[list[Any], list[tuple[int, np.ndarray[Any, Any]]]]:  # fmt: skip
-    """Return the arguments with copies of those that are written, and each array with its number.
+    """Return the arguments, with copies in place of those that are written, and each array with its number.
 
     Overlapping arrays are copied as one piece.
     """

@@ -139,7 +139,7 @@ def _thread_text(unit: Unit) -> str:
     Raises
     ------
     CompileError
-        Also if only the counted text is too long, which says so.
+        Also if only the counted text is too long; the message says so.
     NotVectorized
         If the plain text is too long.
     """

@@ -28,7 +28,7 @@ def run_counted(
     unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, seconds: float, banks: int = 32,
     progress: Callable[[float], None] | None = None,
 ) -> Counts:  # fmt: skip
-    """Run a dispatch in the counted build, on copies of what it writes.
+    """Run a dispatch in the counted build, on copies of the arrays that it writes.
 
     The counted build does not check accesses: a dispatch with unproven accesses first runs once, checked.
 

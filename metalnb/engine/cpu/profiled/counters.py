@@ -14,8 +14,8 @@ from .counts import AccessMarks
 __all__ = ["PATTERN_WORDS", "SUMS", "THREADGROUP_REGION", "Counters", "CountingRecord", "RegionRecord"]
 
 _LANES = 32
-SUMS = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")  # of an access, over SIMD-groups
-_SAMPLE = ("region", "mask", "cost", "sample", "group", "order")  # of an access, for its costliest SIMD-group
+SUMS = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")  # sums of an access's SIMD-groups
+_SAMPLE = ("region", "mask", "cost", "sample", "group", "order")  # an access's costliest SIMD-group
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")), *((n, "u8") for n in (*SUMS, "cost")),
     ("sample", "i8", _LANES), *((n, "u4") for n in ("group", "order", "repeated", "unused")), ("filled", "u8", 4),
@@ -24,7 +24,7 @@ _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("grou
 THREADGROUP_REGION = (1 << 32) - 1  # in place of a region's number
 PATTERN_WORDS = 2 * 128 * (_LANES + 6 + 2 * _LANES)  # words for the runtime's patterns of an access
 _PADDING = 32  # marks after the last one, which the runtime reads and writes unchanged
-_MAX_WRITTEN = 1 << 24  # bytes of marks that are written beforehand: some milliseconds
+_MAX_WRITTEN = 1 << 24  # bytes of marks that are written beforehand, which takes some milliseconds
 
 
 class RegionRecord(ctypes.Structure):
@@ -37,7 +37,7 @@ class RegionRecord(ctypes.Structure):
 
 
 class CountingRecord(ctypes.Structure):
-    """What the runtime counts, and where: ``counting`` in counts.c."""
+    """The record that points the runtime to its counters: ``counting`` in counts.c."""
 
     _fields_ = [
         *((n, ctypes.c_void_p) for n in ("sites", "patterns", "barriers", "regions")),
@@ -57,9 +57,9 @@ class Counters:
     Attributes
     ----------
     sites, barriers, blocks : numpy.ndarray
-        For each access, each barrier and each block of the code.
+        The counters of each access, each barrier and each block of the code.
     marks : list of AccessMarks
-        For each region.
+        The marks of each region.
     """
 
     def __init__(self, code: CountingCode, regions: Iterable[tuple[np.ndarray[Any, Any], int]]) -> None:

@@ -1,8 +1,8 @@
 """The counting instructions of the counted build: before each block, branch, access and barrier.
 
-A block adds to its counters if any lane is active; it may run with an empty mask. A branch whose lanes may diverge adds
-if they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). This code reads
-only addresses, conditions and masks of the kernel.
+A block adds to its counters if any lane is active; it may run with an empty mask. A branch at which lanes may diverge
+adds to its counter if they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). This code
+reads only addresses, conditions and masks of the kernel.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class CountingCode:
         self.accesses.append(WatchedAccess(instruction, kind, size))
 
     def _report(self, body: FunctionBody, instruction: IRInstruction, pointer: str) -> None:
-        """Write the runtime's call: with lane 0's address if the lanes have one stride, else after all addresses.
+        """Write the call of the runtime: with lane 0's address if the lanes have one stride, else after all addresses.
 
         If only each short row has a constant stride, the call has four lanes' addresses while all lanes are active.
         """

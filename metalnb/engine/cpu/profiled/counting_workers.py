@@ -44,7 +44,7 @@ class CountedDispatch:
     description : bytes
         The dispatch, as the runtime reads it.
     groups : int
-        Threadgroups.
+        The number of threadgroups.
     regions : tuple of (numpy.ndarray, int)
         The arrays, and the bytes per mark of each.
     threadgroup_bytes : int
@@ -184,7 +184,7 @@ def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
 
 @functools.lru_cache(64)
 def _coprime_step(groups: int) -> int:
-    """Return a number coprime to another, near its golden section."""
+    """Return a number that is coprime to ``groups``, near its golden section."""
     step = max(1, round(groups * _GOLDEN))
     while gcd(step, groups) != 1:
         step += 1

@@ -45,13 +45,13 @@ class Operations:
     private: int = 0
 
     def add(self, operations: Operations, times: int = 1) -> None:
-        """Add other operations a number of times."""
+        """Add other operations, multiplied by ``times``."""
         for name in Operations.__slots__:
             setattr(self, name, getattr(self, name) + times * getattr(operations, name))
 
     @property
     def total(self) -> int:
-        """The sum of all."""
+        """The sum of all operations."""
         return sum(getattr(self, name) for name in Operations.__slots__)
 
 
@@ -62,7 +62,7 @@ class LineOperations:
     Attributes
     ----------
     runs : int
-        How often a SIMD-group executed it.
+        How often SIMD-groups executed the line.
     issued, active : int
         Instructions that SIMD-groups executed, and the active lanes, summed over all of them.
     operations : Operations
@@ -89,7 +89,7 @@ class AccessCount:
     Attributes
     ----------
     line, column : int
-        In the author's text.
+        The position in the author's text.
     kind : int
         READ, WRITE or ATOMIC.
     size : int
@@ -138,7 +138,7 @@ class BarrierCount:
     ----------
     line : int
     rounds : int
-        How often a threadgroup passed it.
+        How often threadgroups passed the barrier.
     waited : float
         The fraction of the SIMD-groups' time since the previous barrier that they wait here, by instructions executed.
     slowest : int
@@ -181,11 +181,11 @@ class Counts:
     groups, sampled : int
         Threadgroups of the dispatch, and those that ran.
     lines : dict of int to LineOperations
-        By line of the author's source; 0 for code without one.
+        The execution of each line of the author's source; line 0 is code without a line.
     accesses : tuple of AccessCount
     barriers : tuple of BarrierCount
     marks : dict of int to AccessMarks
-        By an argument's number.
+        The marks of each argument, by its number.
     registers : int
         An estimate of 32-bit registers.
     threadgroup_bytes : int

@@ -35,7 +35,7 @@ def insert_marks(text: str) -> str:
 
 
 def mark_of(instruction: IRInstruction) -> str:
-    """Return what an instruction marks: the result of a ``"simd"`` or ``"special"`` function; ``""`` for no mark."""
+    """Return the kind of function whose result an instruction marks, ``"simd"`` or ``"special"``, or ``""``."""
     if instruction.opcode not in _MARKS:
         return ""
     value, nothing = instruction.operands

@@ -52,7 +52,7 @@ def _components_used_by(instruction: IRInstruction, operand: Operand) -> set[int
 
 
 def _operand_components(instruction: IRInstruction, components: set[int]) -> list[tuple[Operand, set[int]]]:
-    """Return the components of its operands that an instruction uses for some components of its value."""
+    """Return the operand components that an instruction uses to compute some components of its value."""
     if instruction.opcode == "shufflevector":
         return _shuffle_operand_components(instruction, components)
     if instruction.opcode == "insertelement" and instruction.operands[2].text.isdigit():

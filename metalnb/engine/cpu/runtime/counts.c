@@ -7,24 +7,24 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 enum { READ = 1, WRITE = 2, ATOMIC = 4 };
-#define SHARED (~0u)  // in place of a region's number: threadgroup memory
+#define SHARED (~0u)  // threadgroup memory, in place of a region's number
 #define UNKNOWN (~0u - 1)
 
 typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // touched: a byte for each 2^shift bytes
 
 // The cost of a SIMD-group's access. It depends on the mask, on each lane's distance from the first active lane, and on
 // that lane's offset within a line of 128 bytes. (On a device every array begins at a line, wherever NumPy's begins.)
-// So the latest pattern is kept for each such offset: one for all lanes, one for fewer.
+// So the latest pattern is kept for each of these offsets: one for all lanes, one for fewer.
 typedef struct { u64 from, size; } stretch;  // relative to the first active lane's address, modulo 2^64
 typedef struct {
     u64 apart[LANES];
-    u64 hits;  // not yet added to the access's sums
+    u64 hits;  // hits that are not yet added to the access's sums
     u32 mask, lanes, sectors, lines, different, passes, least, repeated, stretch_count;
     u32 in_rows;  // whether each eight lanes have a constant stride, which is the same whenever this access runs
     stretch stretches[LANES];  // contiguous memory, possibly of several lanes
 } pattern;
 #define PATTERNS 128  // bytes of a line
-#define SETS 2        // one for all lanes, one for fewer, since the two alternate at a grid's edges
+#define SETS 2        // a set for all lanes and a set for fewer, since these alternate at a grid's edges
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; the sample's mask
@@ -41,7 +41,7 @@ typedef struct { u64 rounds, spent, waited, groups[SIMDGROUPS]; } barrier;
 
 typedef struct {
     site* sites;
-    patterns* known;  // each site's; the mask of an empty pattern is empty
+    patterns* known;  // the patterns of each site; an empty pattern has an empty mask
     barrier* barriers;
     memory* regions;
     u64 region_count, banks, shared_start, shared_end, site_count;
@@ -93,7 +93,7 @@ static void sort(u64* a, u32 n) {
         for (u32 i = 0; i < LANES; ++i) a[i] = low + v[i];
         return;
     }
-    for (u32 i = 1; i < n; ++i) {  // far apart, which is rare
+    for (u32 i = 1; i < n; ++i) {  // the addresses are far apart, which is rare
         const u64 inserted = a[i];
         u32 at = i;
         for (; at && a[at - 1] > inserted; --at) a[at] = a[at - 1];
@@ -173,7 +173,7 @@ static void join_lanes(pattern* p, u32 mask, u32 size) {
     for (u32 rest = mask; rest; rest &= rest - 1) {
         const u64 at = p->apart[__builtin_ctz(rest)];
         stretch* last = p->stretches + n - 1;
-        if (n && at - last->from <= last->size) {  // it begins inside the last one, or at its end
+        if (n && at - last->from <= last->size) {  // the range begins inside the last stretch, or at its end
             if (at - last->from + size > last->size) last->size = at - last->from + size;
         } else p->stretches[n++] = (stretch){at, size};
     }

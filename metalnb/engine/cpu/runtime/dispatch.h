@@ -1,4 +1,4 @@
-// A dispatch as Python passes it (cpu_engine.py writes it), and what fibers, vector code and loops share.
+// A dispatch as Python passes it (cpu_engine.py writes it), and the declarations that all forms of kernels share.
 #pragma once
 
 typedef __UINT8_TYPE__ u8;

@@ -11,16 +11,16 @@ typedef struct release_list release_list;
 typedef struct release release;
 typedef struct {
     u64 moment, group_start, interval_start, simdgroup_start;
-    u32 thread, scope, shared, device;  // shared, device: which memory
-    const release_list *visible, *group_visible;  // what is visible to the thread, and to its entire threadgroup
+    u32 thread, scope, shared, device;  // shared, device: which memory it orders
+    const release_list *visible, *group_visible;  // writes visible to the thread, and to its entire threadgroup
     u64 last_query;                               // the last query that visited this fence
 } fence;
-struct release { fence* source; const release* earlier; };  // a write of an atomic, and the one before it
+struct release { fence* source; const release* earlier; };  // a write of an atomic, and the previous one
 struct release_list { const release* write; const release_list* next; u32 scope, shared, device; };
 
 static u32 has_fences, is_incomplete;  // whether there was a fence; whether memory for the order of fences ran out
 static fence* last_fence[SIMDGROUPS * LANES];
-static const release_list *pending[SIMDGROUPS * LANES];  // what a thread has read from atomics since its last fence
+static const release_list *pending[SIMDGROUPS * LANES];  // writes that a thread has read since its last fence
 static const release_list *visible[SIMDGROUPS * LANES], *group_visible;
 
 static char fence_pool[32 << 20] __attribute__((aligned(16)));
@@ -66,7 +66,7 @@ static void merge_visible(const worker* w) {
     }
 }
 
-/// A fence in the kernel: host.h.
+/// Called for a fence in the kernel (host.h).
 HIDDEN void metalnb_fence(u32 scope, u32 shared, u32 device) {
     const u32 thread = index_in_group(self());
     for (const release_list* k = pending[thread]; k; k = k->next) {

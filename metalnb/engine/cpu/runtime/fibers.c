@@ -1,7 +1,7 @@
 // Kernels whose threads converge: each thread of a threadgroup is a fiber with its own stack. All fibers of a
 // threadgroup run on one core, one at a time, until they converge or end.
 //
-// The lanes that participate in a SIMD function: a SIMD-group's lanes run one after another, each up to a SIMD function,
+// How the lanes of a SIMD function are chosen: a SIMD-group's lanes run one after another, each up to a SIMD function,
 // a barrier or its end. Then, of the calls at which lanes wait, the first in program order (call_sites.py) is executed
 // for the lanes that wait at it: these are the active threads. So the lanes in a branch converge before those that
 // skipped it, and those in a loop before those that have left it. A barrier is passed when every thread of the
@@ -15,7 +15,7 @@ typedef void resolve(const u64* values, const u64* operands, u64* results, u32 a
 
 typedef struct {
     u32 ready, converging, waiting;  // lanes: able to run, at a SIMD function, at a barrier
-    u32 unstarted;                   // those able to run that have not started and have no stack yet
+    u32 unstarted;                   // lanes able to run that have not started and have no stack yet
     u32 yielding;                    // lanes that wait for another thread's write: they run if no other can
     u32 first;                       // the index of lane 0 in the threadgroup
     u64 values[LANES], operands[LANES], results[LANES];
@@ -25,7 +25,7 @@ typedef struct {
 } simdgroup;
 
 typedef struct {
-    simdgroup* current;  // the running lane's
+    simdgroup* current;  // the running lane's SIMD-group
     u32 lane, simdgroups;
     void* caller_stack;
     u64 arguments[64];
@@ -41,7 +41,7 @@ typedef struct {
 #define GAP 0
 #endif
 
-// Lanes run in rising order, unless a test asks for another.
+// Lanes run in rising order, unless a test asks for another order.
 #ifndef NEXT_LANE
 #define NEXT_LANE(ready) (u32)__builtin_ctz(ready)
 #endif
@@ -209,7 +209,7 @@ HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
 typedef struct { u32 size, alignment, id; } slot;
 #if __APPLE__
 extern const slot slots[] __asm("section$start$__DATA$metalnb"), slots_end[] __asm("section$end$__DATA$metalnb");
-#elif _WIN32  // sections of one name are sorted by what follows the dollar sign
+#elif _WIN32  // sections of one name are sorted by the text after the dollar sign
 __asm__(".section .slots$a,\"dr\"\n.p2align 2\n.long 0\nmetalnb_first_slot:\n"
         ".section .slots$c,\"dr\"\n.p2align 2\nmetalnb_end_of_slots:\n.long 0\n.text");  // empty ones would be dropped
 extern const slot slots[] __asm("metalnb_first_slot") HIDDEN, slots_end[] __asm("metalnb_end_of_slots") HIDDEN;

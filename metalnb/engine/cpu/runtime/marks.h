@@ -1,10 +1,10 @@
 // Records which thread accessed which element: part of validation.c.
 //
-// Two accesses race if at least one is a write, they aren't both atomic, and nothing orders them. A barrier of their
-// threadgroup or SIMD-group orders two threads, or fences with an atomic between them (fences.h). Only such fences
-// order two threadgroups.
+// Two accesses race if at least one is a write, they aren't both atomic, and nothing orders them. Two threads are
+// ordered by a barrier of their threadgroup or SIMD-group, or by fences with an atomic between them (fences.h). Two
+// threadgroups are ordered only by such fences.
 //
-// Most accesses need none of this. Each load of a kernel has a site. Code from access_sites.py compares it with the
+// Most accesses need no record. Each load of a kernel has a site. Code from access_sites.py compares it with the
 // last load at that site: if both read the same memory, and either no thread may write it or two threads have already
 // read this element at this moment, there is nothing to report and nothing to record.
 #pragma once
@@ -12,9 +12,9 @@
 typedef struct {  // laid out as the kernel's code expects
     u64 start, limit;  // start address, and length in access-sized elements; 0 if closed
     const u8* units;   // marks, or a placeholder where none are made
-    u64 mask;          // for an element's number
+    u64 mask;          // the mask for an element's number
     u64 count;         // the loads that needed no call
-    u64 region;        // counted from 1
+    u64 region;        // the region's number, counted from 1
 } site;
 extern site metalnb_sites[] HIDDEN;
 extern const u64 metalnb_site_count HIDDEN;

@@ -1,17 +1,17 @@
 // The process's thread pool, which runs a dispatch's threadgroups on this machine's cores.
 // The caller starts immediately and alone; it shares the rest with the workers if that is enough work. So a small
-// dispatch wakes no worker, and no dispatch waits for workers that never come. A sleeping
-// thread takes about 50 µs to wake, as long as many dispatches run. So a worker spins for a while, waiting for
-// the next dispatch, before it sleeps; the caller likewise spins before it sleeps until the last workers are done.
+// dispatch wakes no worker, and no dispatch waits for workers that never come. A sleeping thread takes about 50 µs to
+// wake, which is as long as many dispatches run. So a worker spins for a while, waiting for the next dispatch, before
+// it sleeps; the caller likewise spins before it sleeps until the last workers are done.
 #include "system.h"
 
 typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 
-// Nanoseconds.
+// All times are in nanoseconds.
 #define ESTIMATE_AFTER 2000      // before this the caller does not estimate a dispatch's time
 #define SHARE_IF_SPINNING 6000   // share the rest with spinning workers if it would take the caller this long alone,
 #define SHARE_IF_SLEEPING 30000  // and with sleeping workers if it would take this long:
-#define WORK_PER_WORKER 10000    // one worker for each such part
+#define WORK_PER_WORKER 10000    // one worker for each part of this length
 #define SPIN_TIME 100000         // how long a thread spins before it sleeps
 #define MAX_WORKERS 256
 

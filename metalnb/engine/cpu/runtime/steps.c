@@ -82,7 +82,7 @@ static void record_access(u64 at, u32 size, u32 is_write, u32 atomic, address fr
         return;
     }
     const u64 region_start = (u64)w;
-    if (at >= region_start && at < region_start + REGION) return;  // its own stack, or unnamed threadgroup memory
+    if (at >= region_start && at < region_start + REGION) return;  // the thread's stack, or unnamed threadgroup memory
     if (at >= (u64)image && at < (u64)image_end) return;  // a constant of the program
     u32 in_reach = 0;
     for (u32 i = 0; i < state.count; ++i) {

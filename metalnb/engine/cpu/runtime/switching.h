@@ -18,7 +18,7 @@ __attribute__((naked, noinline, sysv_abi)) static void switch_stack(void** from,
 }
 static void* new_stack(address top, void (*start)(void)) {
     void** stack = (void**)((top & ~(address)15) - 16 - SHADOW);
-    stack[0] = (void*)start;  // at its start the stack is as after a call
+    stack[0] = (void*)start;  // a fiber starts with its stack as it is after a call
     for (int i = 1; i <= 6; ++i) stack[-i] = 0;
     return stack - 6;
 }

@@ -50,7 +50,7 @@ static inline int start_thread(void* (*start)(void*)) {
     return 1;
 }
 
-/// Nanoseconds.
+/// The time in nanoseconds.
 static inline u64 now(void) {
     timespec t;
     clock_gettime(CLOCK, &t);

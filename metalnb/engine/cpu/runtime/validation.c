@@ -1,6 +1,6 @@
 // The validated build. The threads are fibers; clang's thread sanitizer reports each of their accesses, its other
-// sanitizers report indices and conversions, and validating_code.py values, shifts and loops. Threadgroups run one after
-// another, on one core.
+// sanitizers report indices and conversions, and the calls of validating_code.py report values, shifts and loops.
+// Threadgroups run one after another, on one core.
 //
 // Time is counted in moments: a new one begins with each threadgroup, after each barrier of a threadgroup or a
 // SIMD-group, and after each fence. Each unit of watched memory records its last writer, and two threads that have read
@@ -24,7 +24,7 @@ typedef struct { mark writer, reader, later; } unit;  // later: a thread other t
 static unit placeholder_unit;  // a unit that counts as read in every moment
 
 typedef struct {  // a buffer or a threadgroup variable
-    u64 start, size;    // in memory, in bytes
+    u64 start, size;    // the address, and the size in bytes
     u64 before, after;  // guard bytes around it, for harmless accesses out of bounds
     u32 shift;          // a unit has 2^shift bytes
     u32 shared;         // 1 for threadgroup memory: each threadgroup has separate memory
@@ -48,10 +48,10 @@ typedef struct {  // where a thread first computed a NaN or an infinity
 typedef struct {
     u32 kind, written, size, count;
     u32 thread, group, position, region;
-    long long offset;  // from the region's start, in bytes; for an index, the index
+    long long offset;  // bytes from the region's start; for an index, the index
     u32 other, other_group, other_position, other_written;
     float value;  // for a conversion, the value that does not fit, NaN if unknown; for a race, 1 if a barrier with mem_none
-                  // is between
+                  // is between the accesses
     u32 extra;    // for a variable that was never set, its number
     u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
 } finding;
@@ -63,7 +63,7 @@ typedef struct {  // the watched regions, and memory for the findings: validated
     watched* regions;
     finding* findings;
     event* events;
-    origin* origins;  // for each thread of the grid, two
+    origin* origins;  // two for each thread of the grid
     group_record* group_records;
     u64 count, max_events, max_origins, max_groups;
     u64 found, events_found, accesses, groups;
@@ -76,7 +76,7 @@ HIDDEN u64 metalnb_now;  // the current moment
 static u64 group_start;      // the moment at which the threadgroup began
 static u64 interval_start;   // when it passed its last barrier that orders memory
 static u64 execution_start;  // when it passed its last barrier, perhaps with mem_none
-static u32 orders_memory;    // whether a thread at the current barrier asks for that
+static u32 orders_memory;    // whether a thread at the current barrier asks for memory to be ordered
 static u64 run_start;
 static u64 simdgroup_start[SIMDGROUPS * LANES];  // per thread: when its SIMD-group passed its last barrier
 

@@ -34,7 +34,7 @@ static inline int start_thread(u32 (*start)(void*)) {
     return 1;
 }
 
-/// Nanoseconds.
+/// The time in nanoseconds.
 static inline u64 now(void) {
     u64 ticks, frequency;
     QueryPerformanceCounter(&ticks);
@@ -48,7 +48,7 @@ static inline char* reserve_region(void) {
     for (int attempt = 0; attempt < 16; ++attempt) {
         char* range = VirtualAlloc(0, 2 * REGION, RESERVE, NO_ACCESS);
         if (!range) return 0;
-        VirtualFree(range, 0, RELEASE);  // parts cannot be released; another thread may be faster now
+        VirtualFree(range, 0, RELEASE);  // parts cannot be released; another thread may take the addresses first
         char* aligned = (char*)(((address)range + REGION - 1) & ~(address)(REGION - 1));
         char* region = VirtualAlloc(aligned, REGION, RESERVE, NO_ACCESS);
         if (region) return region;

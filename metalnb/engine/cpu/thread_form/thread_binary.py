@@ -73,7 +73,7 @@ class ThreadBinary(Binary):
         return None if self.checks is None else self.checks.for_dispatch(arguments, grid, threadgroup)
 
     def code_for(self, kernel: CheckedModule | None) -> ThreadCode:
-        """Return the code with some checks.
+        """Return the code with the given checks.
 
         Raises
         ------

@@ -44,7 +44,7 @@ def compile_thread_object(unit: Unit) -> tuple[bytes, bool]:
 
 
 def _may_converge(unit: Unit) -> bool:
-    """Inspect the cached output of the first of two steps."""
+    """Return whether a kernel's threads may converge, from the cached output of the first compilation step."""
     marked = mark_unit(unit)
     text = write_ir(marked, fiber_text(marked), _FIBERS)
     return any(name in text for name in _CONVERGENCE_CALLS)
@@ -89,7 +89,7 @@ def find_checks(unit: Unit) -> ThreadChecks | None:
 
 
 def compile_checked_object(unit: Unit, checks: ThreadChecks, kernel: CheckedModule) -> bytes:
-    """Compile a unit's object file with some checks, for fibers.
+    """Compile a unit's object file with the given checks, for fibers.
 
     Raises
     ------

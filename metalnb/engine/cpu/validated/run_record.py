@@ -1,4 +1,4 @@
-"""What the runtime of the validated build reads and writes during a run: `watch` in runtime/validation.c."""
+"""The memory that the validated build's runtime reads and writes during a run: `watch` in runtime/validation.c."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Watched(ctypes.Structure):
 
 
 class Watch(ctypes.Structure):
-    """Where the runtime finds the regions, where it records what it sees, and how far it got."""
+    """The addresses of the regions and of the runtime's records, and the run's progress."""
 
     _fields_ = [
         *((n, ctypes.c_void_p) for n in ("regions", "findings", "events", "origins", "begun")),
@@ -49,7 +49,7 @@ class Watch(ctypes.Structure):
     ]
 
 class RunRecord(NamedTuple):
-    """The memory of a run, by region where it is a list.
+    """The memory of a run. Its lists have one item for each region.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class RunRecord(NamedTuple):
         For each unit of a region, the marks of its last accesses; and 1 if it was overwritten before it was read.
     findings, events, origins, group_starts : numpy.ndarray
     watch : Watch
-        Points at all of these.
+        The record that points to all of these.
     """
 
     regions: Sequence[ValidatedRegion]

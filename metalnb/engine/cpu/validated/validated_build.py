@@ -33,7 +33,7 @@ class ValidatedBuild:
     static : int
         Bytes of threadgroup memory that the kernel declares, with the gaps between its variables.
     variables : tuple of (str, str, int, int, int)
-        These variables: name, type, offset, size, alignment; the type only if it is a single word.
+        The threadgroup variables: name, type, offset, size, alignment; the type only if it is a single word.
     operations : tuple of str
         The names of the floating-point operations, by the number that the runtime receives.
     thread_variables : tuple of str

@@ -41,7 +41,7 @@ class Part:
     ----------
     name : str
     start, size : int
-        In the region, in bytes.
+        Its offset in the region, and its size, in bytes.
     element : int
         Bytes of an element.
     scalar : str
@@ -66,11 +66,11 @@ class ValidatedRegion:
     parts : tuple of Part
         Its named parts, in the order of the arguments.
     start, size : int
-        In memory, in bytes.
+        Its address, and its size in bytes.
     unit : int
         Bytes that share one set of marks.
     shared : bool
-        Whether each threadgroup has its own.
+        Whether each threadgroup has its own memory.
     zones : tuple of 2 int
         Guard bytes before and after it.
     """

@@ -24,7 +24,7 @@ from .validation_facts import Facts
 
 __all__ = ["run_validated"]
 
-_MAX_ACCESSES = 1 << 25  # after which no threadgroup is started: each element accessed takes 24 bytes or more
+_MAX_ACCESSES = 1 << 25  # no threadgroup is started beyond it: each element accessed takes 24 bytes or more
 
 _lock = new_lock()
 

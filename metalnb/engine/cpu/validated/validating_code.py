@@ -1,9 +1,9 @@
 """Insert calls of the validated build's runtime into the LLVM IR of a kernel, before it is optimized.
 
 clang's sanitizers report accesses. These calls report values: each floating-point operation passes its result and its
-operands (the origin of a NaN or an infinity), each shift its count, each integer division its divisor, and some atomics
-their address; each iteration of a loop makes a call, too (to find endless loops). Each call takes the debug location of
-the instruction that it precedes or follows.
+operands, which shows the origin of a NaN or an infinity; each shift passes its count, each integer division its
+divisor, and some atomics their address. Each iteration of a loop makes a call, too, so that endless loops are found.
+Each call takes the debug location of the instruction that it precedes or follows.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ done:
 
 
 def insert_calls(text: str) -> ValidatingCode:
-    """Insert the calls."""
+    """Return a kernel's LLVM IR with the calls inserted."""
     declared = set(_DECLARED.findall(text))
     operations: dict[str, int] = {}
     names = (f'%"$w{i}"' for i in count())

@@ -32,13 +32,13 @@ class Fact:
         Whether the access is a write.
     count : int
     thread, threadgroup : int
-        Linear in the grid, for the first occurrence.
+        Their linear positions in the grid, at the first occurrence.
     line : Line or None
-        In the edited source.
+        The position in the edited source.
     name : str
         The name of the buffer or threadgroup variable, or an empty string.
     offset : int
-        In bytes from its start. For an array index, the index; for a shift, its count; for a loop, its iterations; for
+        Bytes from its start. For an array index, the index; for a shift, its count; for a loop, its iterations; for
         a shuffle, the lane that it reads.
     element : int
         Bytes of one of its elements.
@@ -50,7 +50,7 @@ class Fact:
     other_line : Line or None
     other_written : bool
     value : float
-        For a conversion, the value that does not fit. For a race, 1 if a barrier with ``mem_none`` is between.
+        For a conversion, the value that does not fit. For a race, 1 if a ``mem_none`` barrier is between both accesses.
     variable : str
         For a thread variable that was never set, its name in LLVM IR.
     values : tuple of float or int
@@ -79,7 +79,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a thread first computed a NaN or an infinity: the operation's line, name, result and operands."""
+    """The operation in which a thread first computed a NaN or an infinity: line, name, result and operands."""
 
     line: Line | None
     operation: str
@@ -94,7 +94,7 @@ class BufferAccesses:
     Attributes
     ----------
     reads, writes, strays, atomics : int
-        Accesses inside it and outside it, and the atomic ones among those inside.
+        Reads and writes inside the buffer, accesses outside it, and atomic accesses among those inside.
     unit : int
         Bytes per element of `writers` and `overwritten`.
     writers : numpy.ndarray
@@ -132,7 +132,7 @@ class Facts:
     groups : int
         Threadgroups that ran to their end.
     buffers : dict of str to BufferAccesses
-        By parameter.
+        The accesses of each parameter.
     events : numpy.ndarray
         The recorded accesses of buffers: ``thread`` in its threadgroup, ``group``, ``access`` (an index
         into `names` times 4, plus 1 for a write, plus 2 for outside), ``offset`` in bytes.
@@ -140,7 +140,7 @@ class Facts:
     threads_with : callable
         ``threads_with(infinity)``: the threads that computed an infinity or a NaN, by linear position in the grid.
     origin : callable
-        ``origin(thread, infinity)``: where such a thread computed it.
+        ``origin(thread, infinity)``: where one of these threads first computed it.
     writer : callable
         Maps a writer's mark to the thread in its threadgroup, the threadgroup, and the line.
     """

@@ -38,7 +38,7 @@ _SIMPLIFY = (
     *INLINE_ALL, "-emit-llvm",
 )  # fmt: skip
 _DECLARED = re.compile(r"^declare .*@metalnb_(\w+)\(.*$", re.MULTILINE)
-_PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # true of the original module
+_PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # these hold only for the original module
 _DEBUG_LOCATIONS = re.compile(r",? !dbg !\d+|^!llvm\.dbg\.cu = .*$", re.MULTILINE)
 _SHARED_MEMORY = f"""define internal ptr addrspace(3) @{SHARED}(i32 %0) alwaysinline {{
   %2 = call ptr addrspace(3) asm "mov.u64 $0, metalnb_dynamic;", "=l"()
@@ -104,7 +104,7 @@ def compile_checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
         return CheckedPtx(unit, capability, compile_with_back_paths(unit, compile_unit))
     except (UnsupportedIR, ValueError) as reason:
         if isinstance(reason, CompileError) and not isinstance(reason, BackendError):
-            raise  # no other form of it compiles
+            raise  # no other form of the kernel compiles
         warn_unchecked(unit, reason)
         return None
 

@@ -1,4 +1,4 @@
-// What a checked kernel calls where it finds an access out of bounds (engine/robust), and how it records that.
+// The function that a checked kernel calls where it finds an access out of bounds (engine/robust), and its records.
 #pragma once
 
 // The record of a check's first fault; `local` is the thread's position in its threadgroup.

@@ -28,7 +28,7 @@ _RECORD = struct.Struct("8Iq")  # struct $fault of faults.h
 
 
 class CheckResources(NamedTuple):
-    """What checked dispatches need: memory for their records, the argument cache, and the host's signals."""
+    """The resources of checked dispatches: memory for their records, the argument cache, and the host's signals."""
 
     engine: GpuMemory
     argument_cache: ArgumentCache

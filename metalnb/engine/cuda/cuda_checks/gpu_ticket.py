@@ -25,14 +25,14 @@ class GpuTicket:
         Results still to be copied back.
     staging : Staging
     settle : callable
-        Waits for the dispatch while handling signals, or returns at once.
+        Waits for the dispatch while handling signals, or returns immediately.
 
     Attributes
     ----------
     has_raised : bool
         Whether a wait has raised its fault, so that a later wait need not.
     allocated_outputs : tuple of str
-        The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
+        The buffers that the caller left out and metalnb allocated; if one faults, the message says how to enlarge it.
     """
 
     done = counted = False

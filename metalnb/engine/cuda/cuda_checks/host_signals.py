@@ -76,7 +76,7 @@ class HostSignals:
         self._lock = threading.Lock()
 
     def take(self) -> SignalPair:
-        """Return a pair, both words 0."""
+        """Return a pair whose words are both 0."""
         with self._lock:
             if not self._free:
                 self._allocate()

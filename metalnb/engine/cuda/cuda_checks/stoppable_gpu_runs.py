@@ -103,7 +103,7 @@ class StoppableRuns:
             raise interrupt
 
     def _stop_all(self, reason: str, last: StoppableRun | None = None) -> None:
-        """Stop dispatches up to one, or all of them."""
+        """Stop the dispatches up to a given one, or all of them."""
         for run in self._runs:
             if not run.has_ended():
                 run.dispatch.stop(reason)

@@ -34,7 +34,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     Parameters
     ----------
     device : int, optional
-        0 is the system's own choice; others count metalcompute's `get_devices`.
+        0 is the system's own choice; other numbers count the devices of `get_devices`.
     module : module, optional
         A module with metalcompute's API; by default metalcompute, or with ``METALNB_METALCOMPUTE=double`` the double.
 

@@ -1,8 +1,8 @@
 """Rewrite one kernel of a cell for metalcompute, so that a row of full threadgroups runs any grid.
 
 The kernel stays in place in the author's source, so its ``threadgroup`` variables remain legal and every line keeps its
-number. The parameter list is reduced to what metalcompute can bind, and the start of the body declares the author's
-inputs as variables with their own types and names:
+number. The parameter list is reduced to the parameters that metalcompute can bind, and the start of the body declares
+the author's inputs as variables with their own types and names:
 
 =============================================  ===============================================================
 buffers                                        the same, at ``[[buffer(0)]]``, ``[[buffer(1)]]``, …
@@ -33,7 +33,7 @@ from ..assembled_source import OWN_MACRO, AssembledSource, Assembly
 
 __all__ = ["lower_kernel", "runs_unchanged"]
 
-# Names that start with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
+# Names that start with metalnb_ are metalnb's own here: Apple's compiler may not accept a `$`. Members end with
 # _, because an author's macro may be named `size`. It is plain C++, since it comes before `#include <metal_stdlib>`.
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
@@ -88,7 +88,7 @@ def runs_unchanged(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
     divides the grid. Its text does not ask for ``METALNB``, which Metal does not define. A kernel without the attribute
-    is never dispatched like that, since only the Metal compiler knows how large its threadgroups become (1024, or 896,
+    is never dispatched that way, since only the Metal compiler knows how large its threadgroups become (1024, or 896,
     832, … if it needs many registers), and so where they end.
     """
     signature = unit.signature
@@ -112,7 +112,7 @@ def lower_kernel(unit: Unit, threads: int, memory: Mapping[str, int]) -> Assembl
     ----------
     unit : Unit
     threads : int
-        In a threadgroup, a multiple of 32.
+        The threads of a threadgroup, a multiple of 32.
     memory : mapping of str to int
         Bytes of each ``[[threadgroup(n)]]`` parameter, multiples of 16.
 
@@ -219,7 +219,7 @@ class _Writer:
         return f" threadgroup metalnb_block {storage}[{count}]; {declaration} = ({kind}){value};"
 
     def _edit_instantiations(self, tree: Tree, text: Outline) -> list[Edit]:
-        """Make the kernel's instantiation match the rewritten template, and drop the others, which cost time."""
+        """Make the kernel's instantiation match the rewritten template, and drop all others, which cost time."""
         edits = []
         for instantiation in explicit_instantiations(tree):
             if not instantiation.host:
@@ -236,7 +236,7 @@ class _Writer:
         return edits
 
     def _edit_function_constants(self, tree: Tree, heads: list[tuple[int, int]]) -> list[Edit]:
-        """Set the values of function constants, and remove the attribute from parameters that one gates."""
+        """Set the values of function constants, and remove the attribute from parameters that depend on one."""
         edits = []
         tokens, macro = tree.tokens, tree.macro
         for a, b in tree.attribute_lists():

@@ -23,7 +23,7 @@ class MetalcomputeTicket:
     has_raised : bool
         Whether a wait has raised its fault.
     results : list of Result
-        Those still to be copied back.
+        The results still to be copied back.
     """
 
     done = counted = False
@@ -69,7 +69,7 @@ class MetalcomputeTicket:
             raise self._fault
 
     def _fault_of(self, record: Any, threads: int) -> KernelFault | None:
-        """Return a fault unless the GPU ran threadgroups of the requested size: metalcompute reports no errors of it.
+        """Return a fault unless the GPU ran threadgroups of the requested size: metalcompute reports no GPU errors.
 
         The record is None for a kernel that was dispatched as written.
         """

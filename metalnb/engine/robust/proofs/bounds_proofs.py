@@ -60,7 +60,7 @@ class PointerRooms:
         return total
 
     def guarded_offset_range(self, address: ScalarAddress, label: str) -> Interval | None:
-        """Return the same, using conditions on sums of its terms as well, which takes longer."""
+        """Return the same range, narrowed also by conditions on sums of its terms, which takes longer."""
         return self._ranges.within_budget(lambda: self._ranges.guarded_range(address, label))
 
     def of(self, pointer: Scalar, label: str, offset: _Offset | None = None) -> Room | None:

@@ -55,7 +55,7 @@ class DifferenceRanges(ConditionRanges):
         self._remainders: dict[tuple[Scalar, int], Scalar] = {}  # remainders of values by a power of two
 
     def difference(self, left: Scalar, right: Scalar, label: str, *, unsigned: bool) -> Interval:
-        """Return the range of one integer minus another, unsigned or signed, where a block knows both."""
+        """Return the range of one integer minus another, unsigned or signed, in a block that knows both."""
         inner = self._strip_extensions(left, right, label, unsigned=unsigned)
         if inner is not None:
             return self.difference(*inner, label, unsigned=unsigned)
@@ -124,7 +124,7 @@ class DifferenceRanges(ConditionRanges):
         return not value.block or self._flow.is_current(value, label)
 
     def sum_of(self, value: Scalar, label: str, depth: int = _DEPTH) -> Sum:  # noqa: PLR0911  (a case each)
-        """Return a value as a sum of multiples of others, exact modulo 2^bits."""
+        """Return a value as a sum of multiples of other values, exact modulo 2^bits."""
         interval = self._range_at(value, label)
         if interval.low == interval.high:
             return Sum(interval.low, {})

@@ -20,7 +20,7 @@ class Interval(NamedTuple):
     high: int
 
     def hull(self, other: Interval) -> Interval:
-        """Return the smallest interval that contains both."""
+        """Return the smallest interval that contains both intervals."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def within(self, other: Interval) -> bool:
@@ -28,15 +28,15 @@ class Interval(NamedTuple):
         return other.low <= self.low and self.high <= other.high
 
     def plus(self, other: Interval) -> Interval:
-        """Return the sums."""
+        """Return the interval of the sums."""
         return Interval(self.low + other.low, self.high + other.high)
 
     def minus(self, other: Interval) -> Interval:
-        """Return the differences."""
+        """Return the interval of the differences."""
         return Interval(self.low - other.high, self.high - other.low)
 
     def times(self, other: Interval) -> Interval:
-        """Return the products."""
+        """Return the interval of the products."""
         corners = [a * b for a in self for b in other]
         return Interval(min(corners), max(corners))
 

@@ -70,7 +70,7 @@ class LoopCounters(DifferenceRanges):
             is_invariant = test.limit.block not in self._flow.loops[value.block].body
             if test.relation == NOT_EQUAL and (is_invariant or test.limit.op == "load"):
                 limit = self._range_at(test.limit, test.label)
-                if is_invariant or limit.low == limit.high:  # the same in each iteration
+                if is_invariant or limit.low == limit.high:  # the limit is the same in each iteration
                     limits.append((limit, test))
         return limits
 
@@ -99,7 +99,7 @@ class LoopCounters(DifferenceRanges):
                 next_ranges = [r.plus(Interval(step, step)) for r in typed_ranges]
                 limits = type_range(bits, unsigned=unsigned)
                 if len(typed_ranges) < len(ranges) or not all(r.within(limits) for r in next_ranges):
-                    continue  # it might wrap
+                    continue  # the counter might wrap
                 distance = self._distance(starts, test.limit, step, unsigned=unsigned)
                 if test.relation == NOT_EQUAL:
                     terminates = abs(step) == 1 and distance.low >= test.on_next

@@ -1,6 +1,6 @@
 """Evaluate a loop with few iterations, of known number, one iteration at a time.
 
-A typical one splits a row's number into indices, one axis per iteration: ``offset += y % sizes[d] * strides[d]; y /=
+A typical loop splits a row's number into indices, one axis per iteration: ``offset += y % sizes[d] * strides[d]; y /=
 sizes[d];``. A scalar gives the number of axes. A range that holds in all iterations cannot show that ``y`` shrinks: it
 would still have to include the whole number.
 """
@@ -15,7 +15,7 @@ from .transfer_functions import may_hold
 
 __all__ = ["AFTER_LOOP", "LoopEvaluation"]
 
-AFTER_LOOP = ""  # not a block's label: the position after a loop
+AFTER_LOOP = ""  # the position after a loop, which has no label of its own
 _MAX_ITERATIONS = 8  # iterations
 
 

@@ -17,7 +17,7 @@ __all__ = ["iteration_bound", "long_loops"]
 
 _SHORT_LOOP = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
 _HALVING = {"lshr": 1, "udiv": 2}  # the smallest operand that halves a counter
-_SCALING = {**_HALVING, "shl": 1}  # or doubles it
+_SCALING = {**_HALVING, "shl": 1}  # the smallest operand that halves or doubles a counter
 
 
 def long_loops(flow: GuardedFlow, ranges: Ranges, threads: int, budget: LoopBudget) -> frozenset[str]:
@@ -38,11 +38,11 @@ def _loops_over_budget(flow: GuardedFlow, times: dict[str, float], threads: int,
 
 
 class _Work:
-    """Bounds the instructions that one thread runs in loops."""
+    """A bound on the instructions that one thread runs in loops."""
 
     def __init__(self, flow: GuardedFlow, iterations: dict[str, float]) -> None:
         self._flow, self._iterations = flow, iterations
-        self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # instructions, without inner loops'
+        self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # instructions, without those of inner loops
         for label, block in flow.blocks.items():
             header = flow.loop_of[label]
             if header is not None:
@@ -111,7 +111,7 @@ def _exits_at_zero(flow: GuardedFlow, header: str, values: set[Scalar]) -> bool:
 
 def _monotonic_bound(ranges: Ranges, phi: Scalar, back_edges: Incoming) -> float:
     """Return how many values a monotonic counter can take without wrapping."""
-    if len({value for value, _ in back_edges}) > 1:  # one could undo what another does
+    if len({value for value, _ in back_edges}) > 1:  # one back edge could undo another's change
         return math.inf
     bound = 0.0
     for value, label in back_edges:

@@ -28,7 +28,7 @@ class _Stride(NamedTuple):
     domain: Interval
 
     def align(self, interval: Interval) -> Interval:
-        """Return a range whose ends are moved inwards to such values."""
+        """Return a range with its ends moved inwards to the nearest such values."""
         low = self.base + -(-(interval.low - self.base) // self.step) * self.step
         high = self.base + (interval.high - self.base) // self.step * self.step
         return Interval(low, high) if low <= high and interval.within(self.domain) else interval
@@ -140,7 +140,7 @@ class LoopRanges(LoopCounters):
             next_ranges = [view(r, bits) for r in self._next_ranges(value, assumption, back_edges)]
             consequence = functools.reduce(Interval.hull, next_ranges, initial)
             stride, shifted = None, assumption.plus(Interval(step, step))
-            if step and initial.low == initial.high and view(shifted, bits) == shifted:  # it does not wrap
+            if step and initial.low == initial.high and view(shifted, bits) == shifted:  # no value wraps
                 stride = _Stride(initial.low, abs(step), consequence)
                 consequence = stride.align(consequence)
             if not consequence.within(assumption):
@@ -199,7 +199,7 @@ class LoopRanges(LoopCounters):
                     yield view, Interval(low, high)
         if step > 0 and bits == 64 and start.within(Interval(0, _INT_MAX - step)):  # a `long` compared as an int
             yield Interval.unsigned, Interval(start.low, _INT_MAX - step)
-        if not step:  # its next value may not depend on its current one
+        if not step:  # the next value may not depend on the current one
             from_start = self._next_ranges(value, start, back_edges)
             for view in VIEWS:
                 yield view, functools.reduce(Interval.hull, [view(r, bits) for r in from_start], view(start, bits))
@@ -213,7 +213,7 @@ class LoopRanges(LoopCounters):
             initial, ends = view(start, bits), type_range(bits, unsigned=view is Interval.unsigned)
             yield view, Interval(initial.low, ends.high)
             yield view, Interval(ends.low, initial.high)
-        for view in VIEWS:  # its next value, for any current one
+        for view in VIEWS:  # the next value, whatever the current one is
             yield view, functools.reduce(Interval.hull, [view(r, bits) for r in from_any], view(start, bits))
 
     def _next_ranges(self, value: Scalar, assumption: Interval, back_edges: Incoming) -> list[Interval]:

@@ -27,7 +27,7 @@ from .transfer_functions import ARITHMETIC, CONVERSIONS
 __all__ = ["Ranges"]
 
 _MAX_OFFSETS = 32  # the most offsets of a load from a table of scalars that are considered one by one
-# Evaluations, six times what the library's kernels need; a kernel that needs more is checked instead.
+# Evaluations: six times as many as the library's kernels need; a kernel that needs more is checked instead.
 _MAX_EVALUATIONS = 4000
 _MAX_PER_QUERY = 1500  # evaluations for one query
 _MAX_DEPTH = 60  # nested evaluations, of up to ten calls each: Python allows a thousand, less the callers' own
@@ -76,7 +76,7 @@ class Ranges(GuardedSums):
             return query()
         except _OutOfBudget:
             return None
-        except RecursionError:  # it may have been raised while assumptions were undone
+        except RecursionError:  # the error may have been raised while assumptions were undone
             self._is_corrupt = True
             return None
         finally:
@@ -102,7 +102,7 @@ class Ranges(GuardedSums):
         if key in self._in_progress and value not in self._assumptions:
             self._frames[-1].add(value)
             return full_range(value.bits)
-        for phi in self._flow.loop_phis(value):  # first, since the values computed from it would recurse into it
+        for phi in self._flow.loop_phis(value):  # phis first: the values computed from them would recurse into them
             phi_key = phi, phi.block
             if phi_key not in self._memo and phi_key not in self._in_progress and phi not in self._assumptions:
                 self._range_at(phi, phi.block)
@@ -186,7 +186,7 @@ class Ranges(GuardedSums):
         return _convert(value, self._range_at(value.operands[0], label))
 
     def range_under(self, value: Scalar, condition: Condition, depth: int = 4) -> Interval:
-        """Return the range of a value where a condition holds, in addition to those of the block that tests it."""
+        """Return the range of a value where a condition holds, besides the conditions of the block that tests it."""
         result, step = self._range_at(value, condition.label), self._added_constant(value)
         if depth and (step is not None or value.op in CONVERSIONS) and self._flow.is_current(value, condition.label):
             inner = self.range_under(value.operands[0], condition, depth - 1)

@@ -2,7 +2,7 @@
 
 Accesses that differ only by constant bytes share one test of the range that they all need (R. Gupta,
 "Optimizing array bound checks using flow analysis", 1993). In vector code, lanes with any access out of bounds run the
-version with checks, and the others the version without.
+version with checks, and all other lanes the version without.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Insert a check before each unproven access: a read out of bounds returns 0, a write or atomic is skipped.
 
 A check is a branch around the access, to a block that records the fault. In vector code its form depends on the index:
-a single scalar test if that is uniform, a comparison that joins the mask if it varies; the fault's block is skipped
+a uniform index gets a single scalar test, a varying one a comparison that joins the mask; the fault's block is skipped
 while its mask is empty. (WebGPU's compilers clamp the index instead, which would turn consecutive loads into a gather.)
 
 The limits come with the dispatch (`limits`), as read-only words. A fault is recorded by a call off the hot path; each
@@ -54,7 +54,7 @@ class Checks:
         return len(self.accesses) + len(self.loops)
 
     def covers(self, other: Checks) -> bool:
-        """Return whether these checks include all of the others."""
+        """Return whether these checks include all checks of another form."""
         return other.accesses <= self.accesses and other.loops <= self.loops and other.wide <= self.wide
 
 
@@ -171,7 +171,7 @@ class _Checks:
         code, blocks, last = self._code, self._function.blocks, block[-1]
         self._write([*(inst for inst in block if inst.opcode == "phi"), *tests.prefix], {}, {})
         unchecked, checked, end = code.fresh_name(), code.fresh_name(), code.fresh_name()
-        flag = "true"  # one branch for all tests; separate branches would need phis after each
+        flag = "true"  # all tests share a branch; separate branches would each need phis
         for address, size in tests.byte_ranges.values():
             is_inside = self._target.write_all_test(code, self._conditions.write_access_test(address, size))
             flag = is_inside if flag == "true" else code.op(f"and i1 {flag}, {is_inside}")

@@ -10,7 +10,7 @@ __all__ = ["CheckTarget", "EntryVariables"]
 
 
 class EntryVariables(Protocol):
-    """What the entry code of a checked function provides."""
+    """The pointers that the entry code of a checked function provides."""
 
     @property
     def records(self) -> str:
@@ -59,7 +59,7 @@ class CheckTarget(Protocol):
         ...
 
     def write_stop_test(self, code: IRBuilder, entry_code: EntryVariables) -> str:
-        """Emit a test whether loops must stop; return the name of an ``i1``."""
+        """Emit a test for whether loops must stop; return the name of an ``i1``."""
         ...
 
     def write_all_test(self, code: IRBuilder, flag: str) -> str:

@@ -52,7 +52,7 @@ class EntryCode:
         return self._memoize(("variable", name), self._allocate)
 
     def write_stop_test(self, code: IRBuilder) -> str:
-        """Append the check whether loops must stop to `code`, and return its result."""
+        """Append a test for whether loops must stop to `code`, and return its result."""
         return self._target.write_stop_test(code, self)
 
     def limit(self, limit: Limit | WorkLimit, bits: int) -> str:

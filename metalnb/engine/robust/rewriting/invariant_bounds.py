@@ -1,7 +1,7 @@
-"""Compare the one index of an access that varies in a loop with a bound that does not: half the work of a check.
+"""Compare an access's one index that varies in a loop with a bound that does not: half the work of a check.
 
 `base + index * step` is in bounds if `index` is at most `(limit - base) / step`, which clang computes before the loop.
-Only where this test fails, the exact check follows.
+The exact check follows only where this test fails.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["InvariantBounds"]
 
 
 class InvariantBounds:
-    """Finds such accesses.
+    """Finds the accesses that can be compared in this way.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class InvariantBounds:
     def split(self, access: Access) -> tuple[Root, AffineAddress, tuple[str, int]] | None:
         """Return an access's root, its address without the one index that its innermost loop changes, and that index.
 
-        None if there is no loop, the root is unknown, or the loop changes no index, several, or the only one.
+        None if there is no loop, if the root is unknown, or unless the loop changes exactly one of several indices.
         """
         address, label = self._roots.address(access.pointer), access.inst.block
         header = self._flow.loop_of.get(label) if self._flow.irreducible is None else None

@@ -40,7 +40,7 @@ class Widening(NamedTuple):
     start : str
         The extended start, of 64 bits.
     slope : int or str
-        As that of a `Linear`.
+        The slope, as in `Linear`.
     low, modulus : int
         The range of the narrow type: its smallest value, and how many values it has.
     """

@@ -3,7 +3,7 @@
 Where the offset of an access is a linear function of the iteration, its first and last values bound all others
 (R. Gupta, "Optimizing array bound checks using flow analysis", 1993). The number of iterations follows from the
 comparison that ends the loop. If there are few, the loop needs no stop flag, either: a small loop with a flag has a
-third version, without both.
+third version, with neither checks nor flag.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Loop(NamedTuple):
     Attributes
     ----------
     header, preheader, exiting, exit : str
-        Its header; the only outside block that branches to it; the only exiting block; that block's target.
+        Its header; the only outside block that branches to it; the only exiting block; the target of the exit.
     labels : list of str
         The labels of its blocks.
     """
@@ -107,7 +107,7 @@ class _Line:
     start : str
         The first offset, without the constant bytes.
     slope : int or str
-        As that of a `Linear`.
+        The slope, as in `Linear`.
     first, end : int
         The range of bytes that the accesses need, without its end.
     """
@@ -141,7 +141,7 @@ class LoopVersions:
     Attributes
     ----------
     names : dict of str to dict
-        For each block of a version, the new names of the loop's values.
+        The new names of the loop's values, for each block of a version.
     """
 
     function: IRFunction
@@ -348,7 +348,7 @@ class LoopVersions:
         names |= {inst.result: code.fresh_name() for block in originals.values() for inst in block if inst.result}
         replacements = {**names, loop.preheader: preheader, loop.exit: exit_label}
         flag = None if version.has_stop_flag else self.flags[loop.header]
-        if flag is not None:  # its branch leaves for the original exit, which may be a loop with versions by now
+        if flag is not None:  # the flag's branch leaves for the original exit, which may be a loop with versions by now
             replacements |= dict.fromkeys((target for target in flag.branch.targets if target not in names), exit_label)
         for label, block in originals.items():
             self.names[names[label]] = names

@@ -37,16 +37,16 @@ class WorkLimit(NamedTuple):
     Attributes
     ----------
     per_thread : int
-        Of one thread.
+        The instructions of one thread.
     total : int
-        Of all threads.
+        The instructions of all threads.
     """
 
     per_thread: int
     total: int
 
     def count(self, threads: int) -> int:
-        """Return the number for a dispatch of so many threads."""
+        """Return the number for a dispatch of ``threads`` threads."""
         return min(self.per_thread, self.total // max(1, threads))
 
 

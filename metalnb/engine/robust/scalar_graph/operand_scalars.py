@@ -31,11 +31,11 @@ class Scalar:
     word : str
         The name of a ``global`` or ``parameter``.
     relation : Relation
-        Of an ``icmp``.
+        The relation of an ``icmp``.
     labels : list of str
         The blocks that the operands of a ``phi`` come from, each once.
     number : int
-        A constant, as a signed integer.
+        The value of a constant, as a signed integer.
     part : int
         Which component of its instruction it is; for a load, in units of its own size.
     inst : IRInstruction or None

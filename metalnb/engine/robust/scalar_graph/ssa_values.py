@@ -29,7 +29,7 @@ class ScalarGraph(Operands):
     Attributes
     ----------
     switch_cases : dict of str to list of (Scalar, str)
-        For each block that ends in a ``switch`` a comparison and a target for each of its cases.
+        For each block that ends in a ``switch``, a comparison and a target for each of its cases.
     """
 
     def __init__(self, function: IRFunction, order: Iterable[str]) -> None:

@@ -1,10 +1,10 @@
 """Divergence: where lanes that diverge at a branch reconverge, and which loops they leave one by one.
 
 The lanes of a varying branch carry the label of the successor that they take. A block where two labels meet is a join:
-a value that differs between paths is varying there. In a loop, lanes that leave with one label while others continue
-with another leave in different iterations: the loop is divergent, and so are the values that are alive after it (the
-sync dependence of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control
-Flow Graphs", POPL 2021).
+a value that differs between paths is varying there. In a loop, lanes that leave with one label while other lanes
+continue with another leave in different iterations: the loop is divergent, and so are the values that are alive after
+it (the sync dependence of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible
+Control Flow Graphs", POPL 2021).
 """
 
 from __future__ import annotations

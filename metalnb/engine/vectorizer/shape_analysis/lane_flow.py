@@ -105,7 +105,7 @@ class LaneFlow(ControlFlow):
             if target == level or not self.is_in_loop(level, target):
                 targets.append(_END)
             elif self.number[target] <= self.number[label]:
-                headers.append(target)  # an inner loop's: follow that loop's exits
+                headers.append(target)  # an inner loop's header: follow that loop's exits
             else:
                 targets.append(target)
         if not self.successors[label]:

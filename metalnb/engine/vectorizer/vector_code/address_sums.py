@@ -17,7 +17,7 @@ from .function_body import FunctionBody
 
 __all__ = ["Factors", "LaneSum", "UniformFactor", "find_lane_constants", "find_lane_sum"]
 
-_MAX_VISITED = 100  # values, for one address
+_MAX_VISITED = 100  # values to visit for one address
 _MAX_TERMS, _MAX_FACTORS = 6, 2
 _WORD, _WRAP = 64, 1 << 64  # an address wraps
 
@@ -28,7 +28,7 @@ class UniformFactor(NamedTuple):
     Attributes
     ----------
     value : str
-        Its name in the thread's text.
+        The number's name in the thread's text.
     steps : tuple of str
         The instructions that extend it to 64 bits, each with a placeholder for its operand.
     is_pointer : bool
@@ -48,7 +48,7 @@ LaneSum = dict[Factors, tuple[int, ...]]
 
 
 class _UnknownSum(Exception):
-    """Raised if a value is not known to be such a sum."""
+    """Raised if a value is not known to be a sum of this kind."""
 
 
 def find_lane_sum(body: FunctionBody, text: str, ir_type: IRType) -> LaneSum | None:

@@ -21,11 +21,11 @@ class FlowVariables:
     Attributes
     ----------
     arrivals : dict
-        By block, the mask of the lanes that have reached it.
+        The mask of the lanes that have reached each block.
     continuations : dict
-        By a loop's header, the lanes of the next iteration: a mask, or a bit if all lanes continue or none.
+        The lanes of each loop's next iteration, by its header: a mask, or a bit if all lanes continue or none.
     phis : dict
-        By a phi's name, its variables.
+        The variables of each phi, by its name.
     """
 
     arrivals: dict[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Edge:
             self._continue_loop()
         elif self._target in self._variables.arrivals:
             self._add_arrivals(self._mask)
-        for store in stores:  # only now: one phi's new value may be another's old value
+        for store in stores:  # only now, since one phi's new value may be another's old value
             self._body.emitter.do(store)
 
     def _write_exit(self, stores: list[str]) -> None:

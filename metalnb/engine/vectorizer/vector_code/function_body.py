@@ -80,7 +80,7 @@ class FunctionBody:
     loop_results : dict
         The variables of values that leave a loop, by name.
     loop_reads : dict
-        Those values once read, by name and block.
+        These values after they have been read, by name and block.
     gathers : list of IRInstruction
         Accesses made lane by lane.
     storage_offsets : dict of str to int

@@ -1,12 +1,12 @@
 """Control flow: linearized blocks, each under its mask, nested by dominance.
 
 A block is written inside the region of its immediate dominator, after its predecessors, so that definitions precede
-uses. Its mask is that of a dominator whose lanes all reach it, if there is one; after a uniform branch, which stays a
-branch, that of its predecessor; otherwise a variable into which its edges are or-ed, and the region is skipped if
-that is empty. A loop continues while any lane does. Blocks after a loop that are dominated by one of its blocks are
-written after the loop. Phis, the masks of leaving lanes, and values that leave a loop are variables in memory, which
-LLVM promotes to registers; everything else is plain SSA (linearization: R. Karrenberg, S. Hack, "Whole-Function
-Vectorization", CGO 2011).
+uses. If all lanes of some dominator reach a block, the block has that dominator's mask. After a uniform branch, which
+stays a branch, a block has its predecessor's mask. Otherwise its mask is a variable into which its edges are or-ed, and
+its region is skipped if the mask is empty. A loop continues while any lane does. Blocks after a loop that are dominated
+by one of its blocks are written after the loop. Phis, the masks of leaving lanes, and values that leave a loop are
+variables in memory, which LLVM promotes to registers; everything else is plain SSA (linearization: R. Karrenberg,
+S. Hack, "Whole-Function Vectorization", CGO 2011).
 
 Invariant: a block with uniform loads, calls, loops or branches never runs with an empty mask.
 """

@@ -22,7 +22,7 @@ class VectorTarget:
     bits : int
         The width of a vector register.
     register : str
-        LLVM's letter for such a register as an operand of inline assembly.
+        LLVM's letter for a vector register as an operand of inline assembly.
     registers : int
         The number of vector registers.
     has_masks : bool

@@ -19,7 +19,7 @@ _GREATER, _LESS = frozenset({"ugt", "uge"}), frozenset({"ult", "ule"})
 
 
 def write_difference(body: FunctionBody, inst: IRInstruction) -> list[str] | None:
-    """Write a select or a subtraction that computes |x - y|, or its negative; return None for any other."""
+    """Write a select or a subtraction that computes |x - y|, or its negative; None for any other instruction."""
     ir_type = inst.type.element
     if ir_type.kind != "integer" or ir_type.bits != _WIDE_BITS:
         return None
@@ -72,6 +72,9 @@ def _match_extremes(body: FunctionBody, inst: IRInstruction) -> _Pair | None:
 
 
 def _are_current(body: FunctionBody, inst: IRInstruction, definitions: Sequence[IRInstruction]) -> bool:
-    """Return whether an instruction is in the loops of these: after one, their operands are another iteration's."""
+    """Return whether an instruction is in the loops of these definitions.
+
+    After such a loop, the operands of a definition in it belong to another iteration.
+    """
     flow = body.analysis.flow
     return all(flow.is_in_loop(flow.loop_of[definition.block], inst.block) for definition in definitions)

@@ -279,7 +279,7 @@ def _shuffle_mask(text: str, count: int) -> list[int | None]:
 
 
 def field_span(layout: MemoryLayout, ir_type: IRType, indices: tuple[int, ...]) -> tuple[int, int]:
-    """Return a field's range among an aggregate's scalars: the first, and the number of them."""
+    """Return a field's range among an aggregate's scalars: the first scalar, and their number."""
     first = 0
     for index in indices:
         resolved = layout.resolve(ir_type)

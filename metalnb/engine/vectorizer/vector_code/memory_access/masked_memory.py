@@ -201,7 +201,7 @@ def _wide_mask(body: FunctionBody, stretch: Stretch) -> str:
 
 
 def _can_mask(body: FunctionBody, stretch: Stretch) -> bool:
-    """Return whether AVX2 masks loads and stores of such elements."""
+    """Return whether AVX2 masks loads and stores of these elements."""
     return body.target.is_avx2 and stretch.size in _WORDS
 
 

@@ -49,7 +49,7 @@ class TileRows:
     Attributes
     ----------
     rows : list of _Row
-        A power of two of them, with the same length and number of lanes.
+        The rows, a power of two in number, with the same length and number of lanes.
     length : int
         Elements of a row.
     count : int
@@ -121,7 +121,7 @@ class TileRows:
 
 
 def find_tile_rows(body: FunctionBody, pointer: str, ir_type: IRType, size: int, count: int) -> TileRows | None:
-    """Return the rows of an access by all lanes; None if it is not known to have only a few.
+    """Return the rows of an access by all lanes; None if the access is not known to have few rows.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _join(body: FunctionBody, ir_type: IRType, a: _Part, b: _Part) -> _Part:
 
 
 def _write_product(body: FunctionBody, factors: Factors) -> str:
-    """Write the product of some numbers."""
+    """Write the product of several numbers."""
     op, product = body.emitter.op, ""
     for factor in factors:
         number = body.scalar(factor.value)

@@ -64,12 +64,12 @@ class _Access:
         return (0, self.size) if self.count == 1 else (0,)
 
     def tile(self) -> TileRows | None:
-        """Return the rows of memory that contain the lanes' elements, if these are not one stretch."""
+        """Return the rows of memory that contain the lanes' elements, if the elements are not in one stretch."""
         return find_tile_rows(self.body, self.pointer.text, self.pointer.type, self.size, self.count)
 
     @property
     def words(self) -> list[range]:
-        """The components that a lane accesses at once: those of a word of 64 or 32 bits, else a single one."""
+        """The components that a lane accesses at once: a word of 64 or 32 bits, or a single component."""
         words, first = [], 0
         while first < self.count:
             rest = self.count - first
