@@ -32,7 +32,7 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     Raises
     ------
     ArgumentError
-        For another shape, or too many columns to draw.
+        If `owners` is not a matrix, or has too many columns to draw.
 
     Examples
     --------

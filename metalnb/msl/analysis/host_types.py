@@ -35,7 +35,7 @@ class HostTypes:
         self.structs: dict[str, Struct] = {}
 
     def read(self, kind: Any, cursor: Any) -> Type | None:
-        """Return a host-visible type; for any other, report a problem and return None."""
+        """Return a host-visible type; for any other type, report a problem and return None."""
         kind = kind.get_canonical()
         extents = []
         while kind.kind.name == "CONSTANTARRAY":
