@@ -57,7 +57,7 @@ class MetalText:
 
 
 def metal_text(text: str, offset: int) -> MetalText | None:
-    """Return the Metal in a cell's text, with the cursor at an offset in that text; None for another cell."""
+    """Return a cell's Metal, with the cursor at an offset in the cell's text; None if it is not a Metal cell."""
     match = _CELL.match(text)
     if match is None:
         return None

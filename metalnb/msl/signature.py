@@ -73,7 +73,7 @@ class Param:
     ----------
     name : str
     index : int
-        Of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, explicit or assigned in order.
+        The n of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, explicit or assigned in order.
     position : int
         Position in the kernel's parameter list, from 0.
     space : {"device", "constant", "threadgroup"}
@@ -88,7 +88,7 @@ class Param:
     every : bool
         True if every thread of a 1-D grid is certain to access the element at its own position.
     use : {"none", "read", "write", "update", ""}
-        How the kernel uses it, "update" for both read and write; "" when it cannot be determined.
+        How the kernel uses it; "update" means that it is both read and written, and "" that the use is unknown.
     condition : str
         The expression of a `gate` that the cell derives from function constants, ``is_function_constant_defined ( A )
         && A``; else empty.
@@ -108,7 +108,7 @@ class Param:
 
     @property
     def spelling(self) -> str:
-        """MSL's words for it: ``device const float*``."""
+        """The parameter's type as MSL spells it: ``device const float*``."""
         const = "const " if self.const and self.space == "device" else ""
         return f"{self.space} {const}{self.type}{'&' if self.reference else '*'}"
 
@@ -193,7 +193,7 @@ class Signature:
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
     simd : bool
         True if it may use SIMD-groups or quad-groups. Only for such a kernel must an engine form SIMD-groups as Metal
-        does; it may run others in any order.
+        does; it may run the threads of other kernels in any order.
     own_elements : tuple of (str, str, int)
         Arrays in threadgroup memory in which every thread is certain to use the element at its own index: the array,
         the input that is the index, and the number of elements.

@@ -76,7 +76,7 @@ class HostTypes:
         return self.structs[name]
 
     def _fields(self, kind: Any, name: str, cursor: Any) -> list[Field] | None:
-        """Read a class's fields: those of its bases, which come first in memory, its own, and unnamed members' own."""
+        """Read a class's fields: its bases' fields, which come first in memory, its own, and its unnamed members'."""
         fields: list[Field] = []
         end = 0
         for base in children_of(kind.get_declaration()):

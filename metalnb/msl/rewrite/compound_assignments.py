@@ -1,7 +1,7 @@
 """Compound assignment in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``, ``p += a`` becomes ``$advance(p, a)``.
 
 If the author defines an ``operator+=``, clang treats every ``+=`` in a template as a call of it and does not see that
-``v.x`` is a property. It never mistakes ``=``, since ``operator=`` cannot be defined outside a class. Nor does clang
+``v.x`` is a property. It treats ``=`` correctly, since ``operator=`` cannot be defined outside a class. Nor does clang
 advance a pointer by an object that converts to an integer, such as an integral constant.
 """
 

@@ -22,7 +22,7 @@ _ELSEWHERE = frozenset({"device", "constant", "threadgroup"})
 
 
 def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
-    """Check arguments of functions, and every pointer to thread memory; templates through their instantiations."""
+    """Check functions' arguments and all pointers to thread memory; templates are checked as instantiated."""
     for part in (syntax, instantiated_syntax(parsed, syntax)):
         yield from _check_syntax(parsed, part)
 
@@ -111,7 +111,7 @@ def _pointers(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _unmarked_conversions(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
-    """Refuse conversions that clang leaves no trace of: in templates, and in braces for a class's members."""
+    """Refuse conversions that are not in clang's tree: those in templates and in braced values of a class's members."""
     for variable in (v for f in syntax.functions for v in f.variables):
         value = [c for c in children_of(variable) if c.kind.is_expression()][-1:]
         if value and value[0].kind.name == "INIT_LIST_EXPR":

@@ -27,7 +27,7 @@ class _Constructor(NamedTuple):
 
 
 def qualified_constructors(tree: Tree) -> list[_Constructor]:
-    """Find the constructors that an address space qualifies."""
+    """Find the constructors that are qualified by an address space."""
     return [constructor for constructor in _constructors(tree) if constructor.spaces]
 
 
