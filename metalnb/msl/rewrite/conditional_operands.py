@@ -116,7 +116,7 @@ def _holds_values(tree: Tree, brace: int) -> bool:
 
 
 def _has_operator(tree: Tree, start: int, stop: int) -> bool:
-    """Return whether a binary operator may appear between two positions, outside brackets."""
+    """Return whether an operator may appear between two positions, outside brackets and after the first token."""
     i = tree.skip(start)
     while i < stop:
         if tree.texts[i] in _OPERATORS:

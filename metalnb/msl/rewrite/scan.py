@@ -123,7 +123,7 @@ def _refuse(text: Outline, name: str, offset: int, message: str, hint: str) -> N
 
 
 def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
-    """Refuse template lists so deep that they would exhaust the parser's stack, which it does not limit."""
+    """Refuse template lists so deep that they would overflow the parser's stack, which it does not check."""
     depth = 0
     for previous, token in pairwise(tree.tokens):
         if token.text == "<" and previous.kind == "word":

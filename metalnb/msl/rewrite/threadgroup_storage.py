@@ -48,7 +48,7 @@ def _storage_words(macros: tuple[Tree, ...]) -> Mapping[str, bool]:
 
 
 def _declaration(tree: Tree, word: int, words: Mapping[str, bool]) -> list[Edit]:
-    """Edit the declaration that contains one of the words; in a macro it may end with the text."""
+    """Edit the declaration that contains one of the words; in a macro it may extend to the macro's end."""
     shared_specifiers = _specifiers_before(tree, word)
     i = _find_declarators(tree, word, words, shared_specifiers)
     edits: list[Edit] = []

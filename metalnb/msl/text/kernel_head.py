@@ -156,7 +156,7 @@ def _kernel_word(tree: Tree, function: FunctionHead) -> int:
 
 
 def attribute_range(tree: Tree, opening: int, closing: int, position: int) -> tuple[int, int]:
-    """Return the range to delete to remove one attribute from a list: the complete list, if it has nothing else."""
+    """Return the range to delete to remove one attribute from a list: the entire list if it has no other attribute."""
     end = max(position, tree.close(position + 1))
     if tree.text(position - 1) == ",":
         return position - 1, end

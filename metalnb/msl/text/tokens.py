@@ -66,7 +66,7 @@ def tokenize(text: str) -> Stream:
     stream = Stream()
     line: list[Token] = []  # the tokens of the current directive
     start = -1  # start of the current directive, or -1
-    is_at_line_start = True  # nothing but space on this line yet
+    is_at_line_start = True  # only space on this line so far
     position = 0
     while match := (_match_unit(text, position, line) if start >= 0 else None) or _TOKEN.match(text, position):
         position = match.end()
