@@ -1,4 +1,4 @@
-"""A cell with a call before each statement, which records the thread's position and the variables in scope.
+"""Insert a call before each statement of a cell; it records the thread's position and the variables in scope.
 
 The source passed to clang is edited at the extents that libclang reports, so templates, lambdas and helpers need no
 special treatment: ``$step`` (engine/cpu/steps.h) is a template, whose types clang deduces. No line moves. The expansion
@@ -227,7 +227,7 @@ class _Writer(SourceMarks):
 
 
 def _does_something(cursor: Any) -> bool:
-    """Return whether a declaration initializes a variable; none does in threadgroup memory."""
+    """Return whether a declaration initializes a variable; one in threadgroup memory does not."""
     for variable in cursor.get_children():
         if variable.kind.name == "VAR_DECL":
             words = [t.spelling for t in variable.get_tokens()]

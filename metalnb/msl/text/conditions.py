@@ -104,7 +104,7 @@ def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
 
 
 class _Reader:
-    """Reads an expression from its first token, both sides of each operator, whatever the first one's value."""
+    """Reads an expression from its first token; it reads both operands of every operator, even of ``&&``."""
 
     def __init__(self, expression: str, values: Mapping[str, Any]) -> None:
         tokens = [t.text for t in tokenize(expression).program]

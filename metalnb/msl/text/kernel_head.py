@@ -87,7 +87,7 @@ class KernelHead:
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int], ...]:
-        """The range of ``max_total_threads_per_threadgroup(…)`` with a comma, or of the list if it has nothing else."""
+        """The range of ``max_total_threads_per_threadgroup(…)`` with a comma, or of its list if it is alone there."""
         tree, ranges = self._tree, []
         for a, b in tree.attribute_lists(tree.statement(self._function.opening), self._function.end):
             for i in range(a, b):

@@ -104,7 +104,7 @@ _HEADER = re.compile(r"(?P<string><[^\n>]*>)")
 
 
 def _match_unit(text: str, position: int, line: list[Token]) -> re.Match[str] | None:
-    """Match what the preprocessor reads as a unit in a directive: an #error's text, a header's name in brackets."""
+    """Match text that the preprocessor reads as one unit of a directive: an #error's text, a header's name."""
     if [t.text for t in line] in (["error"], ["warning"], ["pragma", "mark"]):
         return _REST.match(text, position)
     if line and (line[-1].text == "(" or line[0].text in {"include", "import", "pragma"}):
