@@ -125,7 +125,7 @@ def _dedent(lines: list[str]) -> list[str]:
 
 
 def _shown_lines(profile: Profile, source: list[str]) -> Iterator[int]:
-    """Yield the lines to show: those with figures, those between them and those leading to them; or all."""
+    """Yield the lines to show: from a little before the first line with figures to just after the last; or all."""
     numbers = [line.line for line in profile.lines]
     line_numbers = [n for n in numbers if 0 < n <= len(source)]
     if line_numbers:

@@ -128,7 +128,7 @@ class SourceMarks:
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         names = tuple(scope)
-        author_names = tuple(name.removeprefix(HANDED) for name in names)  # those of inputs at program scope
+        author_names = tuple(name.removeprefix(HANDED) for name in names)  # HANDED marks inputs
         stop = self.text.find("\n", offset)
         stop = min(end, stop if stop >= 0 else len(self.text))
         text = self.cell.edited

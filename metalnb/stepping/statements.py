@@ -139,7 +139,7 @@ class _Writer(SourceMarks):
             self.mark_parts(cursor, kind, dict(scope))
 
     def reports_itself(self, cursor: Any, kind: str) -> bool:
-        """Return whether a statement needs no report: a loop, whose condition reports, or an empty declaration."""
+        """Return whether a statement needs no call: a loop, whose condition has one, or an empty declaration."""
         if kind == "DECL_STMT":
             return not _does_something(cursor)
         word = _LOOPS.get(kind, "") if kind != "CXX_FOR_RANGE_STMT" else ""

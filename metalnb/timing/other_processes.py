@@ -17,10 +17,10 @@ class OtherProcesses:
         self._before = _cpu_seconds()
 
     def share(self) -> float:
-        """Return the fraction of all processors' time that others used: programs, or other machines on this hardware.
+        """Return the fraction of all processors' time that other programs, or other machines on this hardware, used.
 
-        The system counts in ticks of 10 ms, so over a tenth of a second this is only accurate to a tenth. 0 if the
-        system does not report it.
+        The system counts in ticks of 10 ms, so over a tenth of a second the fraction is only accurate to a tenth. It is
+        0 if the system does not report the time.
         """
         current = _cpu_seconds()
         if current is None or self._before is None:

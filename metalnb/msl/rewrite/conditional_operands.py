@@ -137,7 +137,7 @@ def _template_names(text: Outline) -> frozenset[str]:
 
 
 def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
-    """Return whether a position is in a list of template arguments; a comparison cannot end before ``::`` or ``{``."""
+    """Return whether a position is in a list of template arguments; a ``>`` before ``::`` or ``{`` closes a list."""
     i = question - 1
     while i > tree.first and tree.texts[i] not in _OUTSIDE:
         list_end = tree.close(i) if tree.texts[i] == "<" else -1

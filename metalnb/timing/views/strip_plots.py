@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT = 240, 18
 _WIDE_RATIO = 5  # if the times differ by more than this factor, the axis is logarithmic
 
 STRIPS = (
-    # A replaced element with max-width in percent may be narrower where a table has less room.
+    # A replaced element whose max-width is a percentage can shrink where a table has less room.
     f".metalnb .metalnb-strip{{display:block;width:{_WIDTH}px;min-width:100px;max-width:100%;height:{_HEIGHT}px;"
     "overflow:visible}"
     ".metalnb .metalnb-strip circle{fill:var(--jp-brand-color1,#3b82c4);fill-opacity:.6}"
