@@ -117,7 +117,7 @@ class DispatchJob:
 
 
 class CallJob:
-    """Any callable, by the wall clock. A batch ends when all work that it started on the engine's arrays is done."""
+    """Any callable, timed by the wall clock. A batch ends when the work that it started on the engine is done."""
 
     clock = "wall"
 

@@ -1,4 +1,4 @@
-"""A validation as text, and as HTML with the same content."""
+"""Render a validation as text, and as HTML with the same content."""
 
 from __future__ import annotations
 

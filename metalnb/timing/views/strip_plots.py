@@ -46,7 +46,7 @@ class StripScale:
 
     @classmethod
     def of(cls, series: Sequence[Sequence[float]]) -> Self:
-        """Return the axis for some series of positive times: from the least to the 95th percentile of each."""
+        """Return the axis for series of positive times: from the least time to the largest 95th percentile."""
         shortest = min(map(min, series))
         longest = max(float(np.quantile(values, 0.95)) for values in series)
         return cls((shortest, max(longest, shortest * 1.01)), longest > _WIDE_RATIO * shortest)

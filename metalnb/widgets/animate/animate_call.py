@@ -46,7 +46,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     Parameters
     ----------
     kernel : Kernel
-        One step of a simulation.
+        A kernel that computes one step of a simulation.
     *args, **launch
         As for a call of the kernel: the state at the start. The arrays that are passed never change.
     swap : (str, str) or sequence of such pairs, optional
