@@ -89,7 +89,7 @@ class Judge:
         return ~per_element(buffer.writers >= buffer.oldest), per_element(buffer.overwritten != 0)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Line | None]:
-        """Return the last thread to write a byte of an array, its threadgroup, and where; -1 if none did."""
+        """Return the last thread that wrote a byte of an array, its threadgroup and the line; -1 if none wrote it."""
         buffer = self.facts.buffers[name]
         mark = buffer.writers[byte // buffer.unit]
         if mark < buffer.oldest:

@@ -58,9 +58,9 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     rate : float, optional
         Frames per second, at most 60. A simulation that cannot keep up shows fewer frames.
     picture : str or callable, optional
-        The name of the array to show; by default the one that the swap reads, else the first that the kernel writes. As
-        for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays, or
-        of particles: it takes an object with the arrays by name, which it must not change, and returns an array of
+        The name of the array to show; by default the array that the swap reads, else the first that the kernel writes.
+        As for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays,
+        or of particles: it takes an object with the arrays by name, which it must not change, and returns an array of
         such a shape.
     draw : str or False, optional
         The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the one that is

@@ -37,7 +37,7 @@ class Brush:
     radius : float
         The radius, in elements.
     low, high : float
-        The smallest and the greatest number at the start.
+        The range of the numbers at the start, extended to `value`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`monitor`: every dispatch as it happens, of cells and of the library's arrays."""
+"""`monitor`: show every dispatch of cells and of the library's arrays as it happens."""
 
 from __future__ import annotations
 
