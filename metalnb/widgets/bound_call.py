@@ -194,7 +194,7 @@ def _pointer_offsets(kind: Type, reflection: Reflection, start: int = 0) -> Iter
 
 
 def _copy_pointees(value: Any, copies: dict[int, Any]) -> Any:
-    """Return an argument; in a struct that points to arrays, they are copies: ``copies`` has those made so far."""
+    """Return an argument with copies of the arrays that a struct points to; ``copies`` has those made so far."""
     if is_resident(value) or not any(True for _ in arrays_of(value)):
         return value
     if isinstance(value, Mapping):

@@ -73,7 +73,7 @@ def knobs(call: BoundCall) -> list[Knob]:
 
 
 def lengths(call: BoundCall) -> set[int]:
-    """Return all axes' lengths and all arrays' sizes; a whole number that equals one of them is not free."""
+    """Return all axes' lengths and all arrays' sizes; a whole number that equals one of these is not free."""
     sizes = set()
     for part in call.parts:
         if part.is_array:

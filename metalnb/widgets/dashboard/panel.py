@@ -138,7 +138,7 @@ class Dashboard(Live):
         return self._sizes.grid(setting.factor)
 
     def _scalars(self, setting: Setting) -> dict[str, Any]:
-        """Return the scalars of a setting, by their labels; some follow the grid until their sliders are moved."""
+        """Return a setting's scalars by their labels; some scalars follow the grid until their sliders are moved."""
         numbers = {k: self._sizes.number(k, setting.factor) for k in self._knobs}
         return {k.label: setting.knobs.get(k, number) for k, number in numbers.items()}
 
