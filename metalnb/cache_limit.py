@@ -1,9 +1,9 @@
 """Keep a cache within its limit: count the bytes written, and remove entries in occasional scans.
 
-The least recently used are removed first. An entry's file time is the time of its last use, to within ten minutes. The
-count is one file, which begins with the result of the last scan; every process appends a byte to it for each 1024 bytes
-that it stores. So a process reads the folder only when the limit is reached, or an hour has passed. Nothing here needs
-a lock: two scans at once remove the same entries, and the next scan restores a lost count.
+The least recently used entries are removed first. An entry's file time is the time of its last use, to within ten
+minutes. The count is one file, which begins with the result of the last scan; every process appends a byte to it for
+each 1024 bytes that it stores. So a process reads the folder only when the limit is reached, or an hour has passed.
+Nothing here needs a lock: two scans at once remove the same entries, and the next scan restores a lost count.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _LINE = re.compile(r"\s*%metal[ \t]+(?P<words>.*)$", re.DOTALL)
 _HEADER = re.compile(r"--header(?:[ \t]+|=)(\S+)")
 _CONSTANT = re.compile(r"(\w+)\s*\[\[\s*function_constant\b")
 
-# metalnb's kinds of completions and Jupyter's, for each of which its completer draws a letter.
+# Maps metalnb's kinds of completions to those of Jupyter's completer, which draws a letter for each.
 _JUPYTER = {"type": "class", "variable": "instance", "field": "property", "macro": "statement",
             "attribute": "property", "namespace": "module", "header": "path"}  # fmt: skip
 

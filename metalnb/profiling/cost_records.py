@@ -177,7 +177,7 @@ class LineCost:
 
 @dataclass(frozen=True, slots=True)
 class BarrierCost:
-    """A barrier: which SIMD-groups wait, and for which one.
+    """A barrier: how long SIMD-groups wait at it, and for which one.
 
     Attributes
     ----------
@@ -223,5 +223,5 @@ class BufferUse:
 
     @property
     def reuse(self) -> float:
-        """How often each byte was requested."""
+        """How often each byte was requested, on average."""
         return self.asked / self.distinct if self.distinct else 0.0

@@ -47,9 +47,9 @@ class DeviceFigures:
     lanes : Figure
         32-bit floating-point operations that a processor issues per cycle; a fused multiply-add is one.
     integers, specials : Figure
-        The same for integer operations and special functions.
+        The numbers of integer operations and special functions that it issues per cycle.
     bandwidth : Figure
-        The memory's, in B/s.
+        The memory bandwidth, in B/s.
     shared : Figure
         Bytes of threadgroup memory that a processor moves per cycle.
     lines : Figure

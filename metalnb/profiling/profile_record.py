@@ -29,7 +29,7 @@ class Profile(Rendered):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     groups, sampled : int
-        The number of threadgroups, and of those that ran; if these are fewer, counts are scaled.
+        The number of threadgroups, and how many of them ran; if not all of them did, the counts are scaled.
     lines : tuple of LineCost
     barriers : tuple of BarrierCost
     buffers : tuple of BufferUse

@@ -209,7 +209,7 @@ def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]],
 
 
 def _as_numbers(memory: TraceMemory) -> bool:
-    """Return whether a two-dimensional array is small enough to show its numbers."""
+    """Return whether a two-dimensional array is small enough for its numbers to be shown."""
     image = memory.image
     return image is not None and memory.size <= _DRAWN_BUFFER and image.values.shape[2] == 1 and image.shape[1] <= 64
 

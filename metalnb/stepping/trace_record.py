@@ -43,7 +43,7 @@ class Touch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """A thread before a statement.
+    """The state of a thread before a statement.
 
     Attributes
     ----------

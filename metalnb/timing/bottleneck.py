@@ -15,7 +15,7 @@ from .units import percent, seconds
 __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "cache_source"]
 
 BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # for missing counts
-FASTER = 1.10  # a kernel that exceeds a limit by more than this factor does so not by noise
+FASTER = 1.10  # exceeding a limit by more than this factor is not due to noise
 _BOUND_FROM = 0.7  # from this fraction of a limit, the kernel is bound by it
 _LAUNCH = 0.2  # a launch that takes more than this fraction of the time is reported
 _LIMIT, _CACHES = 2, 50  # the most by which a real bandwidth exceeds the limit: of memory, of caches

@@ -7,7 +7,7 @@ import time
 
 __all__ = ["BUSY", "OtherProcesses"]
 
-BUSY = 0.10  # fraction of all processors' time: if others used more, the result has a note
+BUSY = 0.10  # fraction of all processors' time: if other programs used more, the result has a note
 
 
 class OtherProcesses:
@@ -35,7 +35,7 @@ def _cpu_seconds() -> tuple[float, float, float] | None:
 
     try:
         cpu = psutil.cpu_times()._asdict()
-    except (OSError, TypeError, ValueError):  # a sandbox may hide these figures, or invent them
+    except (OSError, TypeError, ValueError):  # a sandbox may hide these figures, or make them up
         return None
     # Linux includes the time of guests in the user's, and a processor that waits for a disk is idle.
     total = sum(cpu.values()) - cpu.get("guest", 0.0) - cpu.get("guest_nice", 0.0)

@@ -31,9 +31,9 @@ def validate(
     - ``never written``: a read of threadgroup memory that no thread of the threadgroup has written, or of a thread's
       own variable of a floating-point type;
     - ``barrier``: a ``threadgroup_barrier`` that some thread of the threadgroup never reached, or at whose place it
-    reached a different one;
+      reached a different one;
     - ``nan`` and ``infinity``: an output has a value of this kind that no input had; the finding names the operation
-    that first produced it, and its operands;
+      that first produced it, and its operands;
     - ``conversion``: a float that does not fit the integer that it is converted to;
     - ``shift``: a shift by as many bits as the type has, or more;
     - ``lane``: a shuffle or broadcast from a lane that takes no part, because it is on another path or has ended, or

@@ -53,7 +53,8 @@ class Latest(Generic[T]):
     work : callable
         Takes the request; must not raise.
     pause : float
-        Seconds that must pass without another `ask` before the work starts: a slider that is being dragged asks often.
+        Seconds that must pass without another `ask` before the work starts: a slider that is being dragged makes many
+        requests.
     """
 
     def __init__(self, work: Callable[[T], None], pause: float = 0.0) -> None:

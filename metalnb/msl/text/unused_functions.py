@@ -28,7 +28,7 @@ _SOURCE_PARTS = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n\\]+|\\)")
 
 
 class _Function(NamedTuple):
-    """A function that may be removed: its name, its range in the source, the words before the name, all words."""
+    """A function that may be removed: its name, its range in the source, the words before the name, all its words."""
 
     name: str
     start: int

@@ -52,7 +52,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     swap : (str, str) or sequence of such pairs, optional
         The array that a step reads and the one that it writes, which are swapped after each step. By default the
         output that the call leaves out, and the one array of its shape that the kernel only reads. A kernel that
-        updates its arrays in place needs none: ``swap=()``.
+        updates its arrays in place needs no swap: ``swap=()``.
     steps : int, optional
         Steps per frame.
     rate : float, optional
@@ -63,8 +63,8 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
         or of particles: it takes an object with the arrays by name, which it must not change, and returns an array of
         such a shape.
     draw : str or False, optional
-        The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the one that is
-        shown. False for none.
+        The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the array that is
+        shown. False turns drawing off.
     brush : float or sequence of C floats, optional
         The value to draw; by default the greatest number of the array at the start.
     ranges : mapping of str to (low, high) or None, optional

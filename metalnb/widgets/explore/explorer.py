@@ -64,7 +64,7 @@ def explore(
     window : (x, y, height), optional
         The names of three scalars: the center of the computed region, x and y, and its height. They have no
         sliders: dragging and scrolling on the picture (or the arrow keys, +, - and 0) compute another part.
-        Without it the current picture is moved and magnified.
+        Without ``window``, the current picture is only moved and magnified.
 
     Returns
     -------

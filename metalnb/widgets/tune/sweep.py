@@ -55,7 +55,8 @@ class Sweep:
     wall : bool
         Whether all configurations are timed by the wall clock, because one of the engines has no other clock.
     ratios : tuple of float
-        The baseline's time over the best one's, from pairs of consecutive measurements; see `interval`.
+        The baseline's time divided by that of the best configuration, from pairs of consecutive measurements; see
+        `interval`.
     error : str
         Why a sweep in the background ended early (too little memory for copies, say); empty if it did not.
     """
@@ -343,7 +344,7 @@ class Sweep:
 
 
 def _results_by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
-    """Return the right results by the names of the arrays that a kernel writes."""
+    """Return the expected results by the names of the arrays that a kernel writes."""
     names = [p.param.name for p in call.parts if p.is_array and p.param.writable]
     if reference is None:
         return {}

@@ -54,10 +54,10 @@ def tune(
         By default powers of two, from a SIMD-group up to the kernel's limit. A function of the constants returns the
         threadgroup of each combination.
     constants : mapping of str to sequence, optional
-        The values to try for each function constant. The others keep their values.
+        The values to try for each function constant. The other constants keep their values.
     engines : sequence of str, optional
-        The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own, then the others that can run here;
-        with arrays that are on an engine, only that one. Times are device times and exclude copies.
+        The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own engine, then the other engines that
+        can run here; if an argument is an engine's array, only that engine. Times are device times and exclude copies.
     check : bool, optional
         Whether to reject configurations with different results; False if constants are meant to change them.
     reference : array or mapping of str to array, optional

@@ -1,4 +1,4 @@
-"""MSL's own rules, which clang does not know: code that Apple's compiler rejects is rejected here.
+"""Check MSL's own rules, which clang does not know: reject code that Apple's compiler rejects.
 
 Each message states the error, the fix, and the section of the Metal Shading Language specification.
 """

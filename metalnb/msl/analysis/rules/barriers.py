@@ -71,9 +71,9 @@ class _Threads:
     Attributes
     ----------
     returns : list
-        The return statements in such parts, in the order of the text.
+        The return statements in these parts, in the order of the text.
     branches : list of (int, int)
-        Where such parts start and end.
+        The start and end of each of these parts.
     """
 
     def __init__(self, kernel: Any) -> None:
