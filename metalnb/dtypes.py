@@ -62,7 +62,7 @@ class Layout:
     stride : tuple of int
         Components in memory along each axis: a ``float3`` takes the space of 4.
     size, alignment : int
-        In bytes.
+        The size and alignment in bytes.
     """
 
     name: str
@@ -85,7 +85,7 @@ def numpy_dtype(scalar: str) -> np.dtype[np.generic]:
     Raises
     ------
     ImportError
-        For ``bfloat`` when the package ml_dtypes is not installed.
+        If the type is ``bfloat`` and the package ml_dtypes is not installed.
     """
     name = SCALARS[scalar]
     if name == "bfloat16":

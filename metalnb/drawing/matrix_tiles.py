@@ -37,7 +37,7 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     Raises
     ------
     ArgumentError
-        For a tile or a step outside the matrices, or matrices too large to draw.
+        If the tile or the step is outside the matrices, or the matrices are too large to draw.
 
     Examples
     --------

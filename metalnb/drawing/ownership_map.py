@@ -21,7 +21,7 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     Parameters
     ----------
     owners : array_like of int, shape (R, C)
-        The number of the owner; -1 for none.
+        The number of each element's owner; -1 if it has none.
     word : str, optional
         The word for an owner.
 

@@ -20,7 +20,7 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     size : int
         The number of elements, which is also the number of threads: thread t owns element t.
     rounds : iterable of iterables of (int, int)
-        For each round the pairs (t, s): thread t adds element s to element t.
+        The pairs (t, s) of each round: thread t adds element s to element t.
     simd : int, optional
         Threads per SIMD-group, which share a color; a small number keeps the picture small.
 

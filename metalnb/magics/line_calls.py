@@ -38,7 +38,7 @@ class Call:
     Attributes
     ----------
     text : str
-        As written.
+        The call as written.
     function : ast.expr
     arguments : ast.Call or None
         The call that has its arguments; None if the text has none, as in ``saxpy@1``.
@@ -163,7 +163,7 @@ def evaluate_call(
     Raises
     ------
     UsageError
-        For a version that does not exist.
+        If a version does not exist.
     Exception
         Whatever the user's expressions raise.
     """

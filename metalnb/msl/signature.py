@@ -1,7 +1,7 @@
 """The interface of a kernel, as the rest of metalnb sees it: frozen records, and their JSON form.
 
 The nouns are Metal's: a kernel has *parameters* (buffers and threadgroup memory, bound by the caller)
-and *inputs* (thread_position_in_grid and others like it, which the dispatch provides).
+and *inputs* (thread_position_in_grid and similar ones, which the dispatch provides).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Type:
     name : str
         MSL's spelling, without array extents: ``float4``, ``Particle``.
     size, alignment : int
-        In bytes, for one value including all array extents. A size of 0 means an opaque type (``void``).
+        The size and alignment in bytes of one value, including all array extents. A size of 0 means an opaque type
+        (``void``).
     extents : tuple of int
         Array extents, outermost first; empty for a single value.
     """
@@ -188,7 +189,7 @@ class Signature:
     doc : str
         The comment above the kernel, cleaned.
     line : int
-        Where it is defined in the cell, from 1.
+        The line in the cell on which it is defined, from 1.
     max_threads : int
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
     simd : bool

@@ -39,9 +39,9 @@ class AccessCost:
     passes, least : int
         Passes over the banks of threadgroup memory; and the passes needed without conflicts.
     contended, repeated : int
-        For an atomic operation: lanes that find another lane at their address, and the most lanes at one address.
+        The lanes of an atomic operation that find another lane at their address, and the most lanes at one address.
     sample : tuple of (int or None)
-        For the costliest SIMD-group, the start of each lane's access, in bytes from the start of `name`; None for an
+        The start of each lane's access in the costliest SIMD-group, in bytes from the start of `name`; None for an
         inactive lane.
     group : int
         The threadgroup of the sample, numbered along x first.

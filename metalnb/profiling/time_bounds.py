@@ -1,9 +1,9 @@
 """Lower bounds on a device's time, resource by resource: counts divided by rates. A model, never a measured time.
 
-Each bound assumes that its resource is always busy and that all others cost nothing; a kernel takes at least as long as
-the greatest bound. A threadgroup runs on one processor, so with fewer threadgroups than processors the others are idle.
-Caches are assumed to be perfect: each sector of memory is transferred once. Latency, launches and instruction order are
-ignored.
+Each bound assumes that its resource is always busy and that all other resources cost nothing; a kernel takes at least
+as long as the greatest bound. A threadgroup runs on one processor, so with fewer threadgroups than processors some
+processors are idle. Caches are assumed to be perfect: each sector of memory is transferred once. Latency, launches and
+instruction order are ignored.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def puzzle(name: str | int) -> Puzzle:
     Raises
     ------
     ArgumentError
-        For an unknown puzzle.
+        If the puzzle is unknown.
     """
     if not isinstance(name, str) and name in range(1, len(PUZZLES) + 1):
         return list(PUZZLES.values())[int(name) - 1]

@@ -1,8 +1,8 @@
 """Order steps as a GPU does: SIMD-groups run in lockstep, and lanes diverge at branches and converge after them.
 
-The traced build runs one thread after another. A GPU runs the lanes of a SIMD-group together: those at the earliest
-position in the program continue, and the others wait until they catch up. A position is earlier if it is in an earlier
-iteration of a loop, or further up in the same iteration. SIMD-groups run concurrently, up to a barrier.
+The traced build runs one thread after another. A GPU runs the lanes of a SIMD-group together: the lanes at the earliest
+position in the program continue, and the other lanes wait until these catch up. A position is earlier if it is in an
+earlier iteration of a loop, or further up in the same iteration. SIMD-groups run concurrently, up to a barrier.
 """
 
 from __future__ import annotations

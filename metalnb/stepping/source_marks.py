@@ -33,7 +33,7 @@ class Site:
     Attributes
     ----------
     line, column : int
-        In the author's source, from 1.
+        The position in the author's source, from 1.
     width : int
         The length of the statement in that line, in characters; if it has a body, the length of its head.
     order : int

@@ -116,7 +116,7 @@ class TraceMemory:
     initial : tuple or None
         The elements before the run; None for threadgroup memory, where they are unknown.
     image : TraceImage or None
-        For a two-dimensional array that the threads access.
+        The image of a two-dimensional array that the threads access.
     """
 
     name: str

@@ -239,7 +239,7 @@ def _span(last: int | None) -> int:
 
 
 def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float, float]:
-    """Return the best rate for each limit, the fraction of the processors that others used meanwhile, and the spread.
+    """Return the best rate for each limit, the fraction of the processors that other programs used, and the spread.
 
     The probes alternate, so that a disturbance does not affect all runs of one of them.
     """

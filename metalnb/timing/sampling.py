@@ -177,7 +177,7 @@ def batches(job: Job) -> Samples:
 
 
 def count_for(job: Job, report: Callable[[float], None] = lambda _: None) -> tuple[int, float]:
-    """Return how many runs fill a batch, and the seconds that such a batch takes, including overhead.
+    """Return how many runs fill a batch, and the seconds that the batch takes, including overhead.
 
     The first run may compile, and does not count. A batch that seems full is run again, because a few runs may seem to
     fill it while another program has the processor.

@@ -30,7 +30,7 @@ class Party:
         Linear positions in the grid.
     written : bool
     value : float, int or None
-        For a race, the value read or written, if the type is known.
+        The value that a race's access read or wrote, if the type is known.
     """
 
     line: int
@@ -75,13 +75,13 @@ class Finding:
         The operation's operands; for a conversion, the value that does not fit; for a shift, the count; for a loop, the
         number of iterations.
     value : float, int or None
-        For a race: the value read or written, if the type is known.
+        The value that a race's access read or wrote, if the type is known.
     size : int
         The size of the buffer, in elements; for a shuffle, the number of lanes in its SIMD-group.
     case : str
         Empty if the call itself has the finding; else the other size at which it was found.
     others : tuple of str
-        For a race: the other buffers in the same memory, any of which either access may have used.
+        The other buffers in the same memory as a race's buffer: either access may have used any of them.
     """
 
     kind: str

@@ -93,7 +93,7 @@ def set_ranges(caller: str, scalars: Sequence[Knob], ranges: Mapping[str, Any] |
     Raises
     ------
     ArgumentError
-        For an unknown label or an invalid range.
+        If a label is unknown, or a range is invalid.
     """
     by_label = {k.label: k for k in scalars}
     for label, pair in (ranges or {}).items():

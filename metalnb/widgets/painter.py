@@ -23,7 +23,7 @@ class Painter:
     Parameters
     ----------
     caller : str
-        For messages: the function and the kernel.
+        The function and the kernel, for messages.
     shape : tuple of int
         (H, W), (H, W, 3) or (H, W, 4).
     colors : str

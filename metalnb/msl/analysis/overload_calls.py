@@ -1,6 +1,6 @@
 """Calls of members that a class may overload for const objects in device and in constant memory (MSL 4).
 
-When such a member is called, a constant object must appear volatile
+Where an overloaded member is called, a constant object must appear volatile
 (`metalnb.msl.rewrite.function_heads.space_overloads`): ``c[1].get()`` becomes ``$within<n>(c[1]).get()``, where n is
 the number of the name. ``$within`` returns any other object unchanged, so a call is recognized by its name alone, and
 in a template the type may be dependent.

@@ -1,7 +1,7 @@
 """Pass the inputs that a cell declares at program scope from its kernels to the functions that use them (MSL 5.9).
 
-A kernel that reaches such an input gets it as an additional last parameter. A function that reaches one gets all of the
-cell's inputs as its first parameter, which every call passes on, and ``gid`` is read from there::
+A kernel that reaches a program-scope input gets it as an additional last parameter. A function that reaches one gets
+all of the cell's inputs as its first parameter, which every call passes on, and ``gid`` is read from there::
 
     uint3 gid [[thread_position_in_grid]];    struct gid;
     float f() { return gid.x; }               float f($scoped<uint3> const $scope) { return $scope.$first.x; }

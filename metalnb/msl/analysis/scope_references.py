@@ -53,7 +53,7 @@ class ScopeReferences:
     ----------
     inputs : list of ScopeInput
     types : list of str
-        As clang spells them.
+        The inputs' types, as clang spells them.
     uses : mapping of str to list of (int, int, int)
         Each use in a text: the input's number, and the use's first and last token.
     calls : mapping of str to list of int

@@ -42,7 +42,7 @@ class TypedPart:
     word : str
         The part of a word already typed.
     bracket : str
-        For an include, ``<`` or ``"``.
+        The bracket of an include: ``<`` or ``"``.
     in_parentheses : bool
     """
 
@@ -79,7 +79,7 @@ class Draft:
 
     @property
     def files(self) -> list[tuple[str, str]]:
-        """The files for libclang; the last is the one to parse, which includes the others."""
+        """The files for libclang; the last is the one to parse, which includes the other files."""
         cells = [*self.headers.items(), (self.cell.name, self.cell)]
         files = [(header_file(name), cell.edited.text) for name, cell in cells]
         return files if self.cell.name == MAIN else [*files, (f"{FOLDER}/{MAIN}", _AROUND.format(self.cell.name))]

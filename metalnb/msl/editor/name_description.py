@@ -107,7 +107,7 @@ def describe(
 
 
 def _names(draft: Draft) -> Iterator[tuple[int, str]]:
-    """Yield the candidates, each with its offset: the name under the cursor, then the functions called around it."""
+    """Yield the candidates, each with its offset: the name under the cursor, then functions whose calls enclose it."""
     text, offset = draft.source, draft.offset
     word = re.search(r"\w*$", text[:offset])
     rest = re.match(r"\w*", text[offset:])

@@ -20,7 +20,7 @@ class Attribute:
     argument : bool
         True if it takes an argument in parentheses.
     widths : tuple of int
-        For a kernel input: the numbers of components its type may have.
+        The numbers of components that a kernel input's type may have.
     use : {"parameter", "input", "function", "constant", "graphics"}
         Where the attribute belongs; "graphics" is everything except kernels on buffers.
     since : str

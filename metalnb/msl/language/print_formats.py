@@ -21,7 +21,7 @@ class Conversion(NamedTuple):
     Attributes
     ----------
     text : str
-        As written.
+        The conversion as written.
     style : str
         Flags, width and precision.
     lanes : int

@@ -39,7 +39,7 @@ def read(text: str) -> Version:
     Raises
     ------
     ValueError
-        If there is no such version; the message lists them.
+        If the version does not exist; the message lists those that do.
     """
     for version in VERSIONS:
         if version_text(version) == text:

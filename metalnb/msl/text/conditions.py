@@ -1,6 +1,6 @@
 """Evaluate the constants that a cell derives from its function constants, once these are set (MSL 5.8.1).
 
-``[[function_constant(ON)]]`` on a parameter may name such a constant: ``constant bool ON = A && N > 2;``. The caller
+``[[function_constant(ON)]]`` on a parameter may name a derived constant: ``constant bool ON = A && N > 2;``. The caller
 must know whether the parameter exists before anything is compiled, so the expression is evaluated here, from tokens.
 """
 

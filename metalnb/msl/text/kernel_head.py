@@ -61,9 +61,9 @@ class KernelHead:
     commas : tuple of int
         Between the parameters.
     start : int
-        Where an attribute list may be inserted before the kernel.
+        The position at which an attribute list can be inserted before the kernel.
     end : int
-        Of the parameter list: its closing parenthesis.
+        The closing parenthesis of the parameter list.
     """
 
     def __init__(self, tree: Tree, function: FunctionHead, word: int) -> None:

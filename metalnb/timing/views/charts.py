@@ -87,7 +87,7 @@ def _overlaps(first: Pair, second: Pair) -> bool:
 
 
 def _number(ax: Any, number: int, point: Pair, overlapped: list[Pair]) -> None:
-    """Write a point's number on its dot, or next to it if the dot overlaps others."""
+    """Write a point's number on its dot, or next to the dot if it overlaps other dots."""
     style = {"va": "center_baseline", "size": 9, "weight": "bold", "textcoords": "offset points"}
     if overlapped:
         ax.annotate(str(number), point, (_NUMBER_OFFSET * len(overlapped), 0), color=_INK, ha="center", **style)

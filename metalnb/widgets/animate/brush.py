@@ -22,7 +22,7 @@ class Brush:
     Parameters
     ----------
     caller : str
-        For messages: the function and the kernel.
+        The function and the kernel, for messages.
     name : str
         The name of the array.
     array : numpy.ndarray

@@ -149,7 +149,7 @@ def swap_pairs(caller: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]
     Raises
     ------
     ArgumentError
-        Also if nothing would change after the first step.
+        If the arrays cannot be swapped, or nothing would change after the first step.
     """
     indices = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:

@@ -34,7 +34,7 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
     Returns
     -------
     Monitor
-        Also a context manager: ``with mnb.monitor() as seen: …`` stops at the end of the block.
+        The monitor, which is also a context manager: ``with mnb.monitor() as seen: …`` stops at the end of the block.
 
     Raises
     ------

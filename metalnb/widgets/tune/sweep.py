@@ -321,7 +321,7 @@ class Sweep:
         Returns
         -------
         Kernel
-            With the configuration's constants and engine; the kernel itself if both are unchanged.
+            A kernel with the configuration's constants and engine; the kernel itself if both are unchanged.
 
         Raises
         ------

@@ -70,7 +70,7 @@ def tune(
     Returns
     -------
     Tuner
-        With ``best`` and ``apply()``.
+        The sweep, with ``best`` and ``apply()``.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Constructors qualified by an address space (MSL 4): ``number(float x) device`` beside ``number(float x) thread``.
 
 In clang a constructor serves every address space, and the qualifier is an error. So one of several constructors with
-the same parameters is kept, without its qualifier; the others get an additional first parameter of a type that no call
-can pass.
+the same parameters is kept, without its qualifier; the other constructors get an additional first parameter of a type
+that no call can pass.
 """
 
 from __future__ import annotations
