@@ -83,7 +83,7 @@ class DispatchJob:
         self.engine = dispatch.kernel.engine
         self.clock = "wall" if wall else self.engine.caps.clock
         if dispatch.residents:
-            synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied while incomplete
+            synchronize(self.engine.name)  # earlier work on the arrays must not be timed, nor copied while incomplete
         positions = _written_positions(dispatch) if keep else []
         if self.engine.caps.clock == "device" or not keep:
             self.dispatch = dispatch

@@ -128,7 +128,7 @@ class Animation(Live):
         Parameters
         ----------
         path : str or Path
-        The file to write, whose name ends with .gif or .mp4.
+            The file to write, whose name ends with .gif or .mp4.
         frames : int, optional
         rate : float, optional
             Frames per second; by default the requested rate.
