@@ -66,7 +66,7 @@ __all__ = [  # noqa: PLE0604  (strings from the table)
     "MetalnbWarning", *_HOMES,
 ]  # fmt: skip
 
-# Injected into lower packages: the ops that arrays run, and the files that a cell can include. The first op loads the
+# Inject into lower packages the ops that arrays run, and the files that a cell can include. The first op loads the
 # kernel library.
 def _implementation(name: str) -> Any:
     from .library_kernels.array_methods import find

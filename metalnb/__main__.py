@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The words after the program's name; by default the process's.
+        The words after the program's name; by default those of the process.
     """
     parser = argparse.ArgumentParser(prog="metalnb", description="Metal kernels in a notebook, on any machine.")
     parser.add_argument("--version", action="version", version=f"metalnb {__version__}")

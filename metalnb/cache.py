@@ -1,9 +1,9 @@
 """A content-addressed store on disk, shared by every process of the user.
 
-An entry is written to its own file and moved into place, so that a reader sees all of it or nothing. A digest of it and
-its name precedes it, so that a damaged or wrong entry is recognized and rebuilt. Entries are executed, so a folder that
-others can write to is not used. ``cache_limit.py`` keeps it within its limit, and removes incomplete files of killed
-processes.
+An entry is written to its own file and moved into place, so that a reader sees all of it or nothing. A digest of its
+contents and name precedes the contents, so that a damaged or wrong entry is recognized and rebuilt. Entries are
+executed, so a folder that others can write to is not used. ``cache_limit.py`` keeps the store within its limit, and
+removes incomplete files of killed processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .cache_limit import Upkeep, entries, note_use
 __all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 
 _DIGEST = 16
-_ROOM = 64 << 20  # bytes: many times what a compilation writes
+_ROOM = 64 << 20  # bytes: many times the output of a compilation
 
 
 def digest(*parts: str | bytes) -> str:
@@ -43,7 +43,7 @@ def _seal(key: str, kind: str, body: bytes) -> bytes:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """Return a digest of the state of files: of their names, sizes and times, without reading them."""
+    """Return a digest of the state of files: their names, sizes and times; the files are not read."""
     parts = []
     for path in sorted(files):
         status = path.stat()
@@ -67,8 +67,8 @@ class Store:
     Parameters
     ----------
     root : Path
-        Created on first use, with mode 0700. If it cannot be created or written, or others can write to it, nothing is
-        cached and everything still works.
+        The folder, which is created on first use, with mode 0700. If it cannot be created or written, or others can
+        write to it, nothing is cached and everything still works.
     """
 
     def __init__(self, root: Path) -> None:
@@ -105,7 +105,7 @@ class Store:
     def scratch(self) -> Iterator[Path]:
         """Provide a folder for a compilation; a killed process's leftovers are removed like other files.
 
-        It is in the system's temporary folder if this one cannot be written or is full.
+        The folder is in the system's temporary folder if the store's own folder cannot be written or is full.
         """
         parent = None
         with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ class Store:
             yield Path(name)
 
     def path(self, key: str, kind: str, suffix: str = "") -> Path:
-        """Return an entry's file; one with a suffix is for a tool to read and contains no digest."""
+        """Return an entry's file; a file with a suffix is for a tool to read and contains no digest."""
         return self.root / kind / key[:2] / f"{key[2:]}{suffix}"
 
     def has(self, path: Path) -> bool:
@@ -185,7 +185,7 @@ class Store:
         return dict(sorted(usages.items()))
 
     def clear(self) -> dict[str, Usage]:
-        """Remove every entry, but no other files in the folder; return the entries."""
+        """Remove every entry, but no other files in the folder; return the removed entries by kind."""
         usages = self.usage()
         for entry in entries(self.root):
             with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""Keep a cache within its limit: count the bytes written, and remove entries in an occasional scan.
+"""Keep a cache within its limit: count the bytes written, and remove entries in occasional scans.
 
-The least recently used are removed first. An entry's file time is that of its last use, to ten minutes. The count
-is one file that all processes append to, a byte for each 1024 that they store, after the result of the last scan; so a
-process reads the folder only when the limit is reached, or an hour has passed. Nothing here needs a lock: two scans at
-once remove the same entries, and the next scan restores a lost count.
+The least recently used entries are removed first. An entry's file time is the time of its last use, to within ten
+minutes. The count is one file, which begins with the result of the last scan; every process appends a byte to it for
+each 1024 bytes that it stores. So a process reads the folder only when the limit is reached, or an hour has passed.
+Nothing here needs a lock: two scans at once remove the same entries, and the next scan restores a lost count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)b?\s*", re.IGNORECASE | re.ASCII)
 _LEFT = 0.9  # fraction of the limit left after a scan, so that the next one is far off
 _HOUR = 3600.0  # s: by then no process is still writing a file, and the folder is scanned again
-_RECENT = 600.0  # s: a use is not noted again earlier
+_RECENT = 600.0  # s: a use is noted again only after this time
 _UNIT = 1024  # stored bytes per byte of the count
 _HEAD = struct.Struct("<Qd")  # bytes found by the last scan, and its time
 _ENTRY = re.compile(r"[0-9a-f]{40}(\.pch|\.dll)?")  # `digest`, and files next to it with the system's suffixes
@@ -57,7 +57,7 @@ def _parse_size(text: str) -> int | None:
 def note_use(path: Path, status: os.stat_result) -> None:
     """Note that an entry with this status is in use."""
     if abs(time.time() - status.st_mtime) > _RECENT:
-        with contextlib.suppress(OSError):  # a folder that can only be read
+        with contextlib.suppress(OSError):  # the folder may be read-only
             os.utime(path)
 
 
@@ -96,7 +96,7 @@ def _files(root: Path) -> Iterator[_File]:
 
 
 def _inside(folder: str | Path) -> list[os.DirEntry[str]]:
-    """Return a folder's entries, none for a file or for a folder that another process has just removed."""
+    """Return a folder's entries; none if it is a file, or another process has just removed it."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries_of_folder:
         return list(entries_of_folder)
     return []
@@ -155,7 +155,7 @@ class Upkeep:
 
 
 def _trim(by_age: list[CacheEntry], total: int, target: int) -> int:
-    """Remove the first entries, until the rest is within a target; return the bytes left.
+    """Remove entries from the front until the rest is within a target; return the bytes left.
 
     Entries that cannot be removed, such as loaded libraries on Windows, are excluded from the sum: they would otherwise
     be retried at every write.

@@ -1,4 +1,4 @@
-"""How long a compiler or a parser may take."""
+"""Limit the time that a compiler or a parser may take."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def time_limit(characters: int | None = None) -> float:
     Parameters
     ----------
     characters : int, optional
-        The length of a text that is only parsed, at some ten thousand characters a second. A short text that takes much
-        longer would not finish in two minutes either, such as templates that each instantiate two others.
+        The length of a text that is only parsed, at about ten thousand characters a second. A short text that takes
+        much longer (templates that each instantiate two others, say) would not finish in two minutes either.
     """
     setting = os.environ.get("METALNB_COMPILE_TIMEOUT")
     if setting or characters is None:

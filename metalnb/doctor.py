@@ -26,7 +26,7 @@ __all__ = ["Checkup", "EngineTrial", "examine", "write"]
 
 _THREADS = 1_000_003  # no threadgroup size divides it
 
-# Integers, so that the result has a single right value; a barrier and threadgroup memory, since most kernels have them.
+# The kernel uses integers, so that only one result is right, and a barrier and threadgroup memory, as most kernels do.
 _KERNEL = """\
 #include <metal_stdlib>
 using namespace metal;
@@ -53,7 +53,7 @@ class EngineTrial:
     problem : str
         Why it cannot run, or the error, with the command that fixes it if there is one.
     compile_seconds, run_seconds : float
-        The kernel's times: from its source to a first result, and for a second run.
+        The kernel's times: from its source to the first result, and for a second run.
     """
 
     name: str
@@ -72,22 +72,22 @@ class Checkup:
     Attributes
     ----------
     versions : dict of str to str
-        Of metalnb and its dependencies; "missing" where a package is not installed.
+        The versions of metalnb and its dependencies; "missing" if a package is not installed.
     system : str
     cache : str
-        The folder.
+        The cache's folder.
     cache_bytes, cache_entries : int
     cache_problem : str
-        Empty if the folder can be written.
+        Why the folder cannot be written; empty if it can.
     cache_limit : int or None
-        The most bytes that it may take; None if there is no limit.
+        The most bytes that the cache may take; None if there is no limit.
     trials : tuple of EngineTrial
     chosen : str
         The engine on which a cell runs by default; empty if there is none.
     chosen_problem : str
-        Why there is none.
+        Why no engine is chosen.
     chosen_why : str
-        Why it is this one, as part of a sentence.
+        Why this engine is chosen, as part of a sentence.
     """
 
     versions: dict[str, str]
@@ -108,7 +108,7 @@ class Checkup:
         return any(t.works for t in self.trials)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the checkup as plain values."""
         return {"works": self.works, **dataclasses.asdict(self)}
 
 

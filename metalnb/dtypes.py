@@ -16,7 +16,7 @@ import numpy as np
 
 __all__ = ["SCALARS", "Layout", "is_masked", "layout_of", "numpy_dtype", "spell"]
 
-# MSL's scalar -> NumPy's name. bfloat (MSL 3.1) needs the package ml_dtypes.
+# Maps MSL's scalars to NumPy's names. bfloat (MSL 3.1) needs the package ml_dtypes.
 SCALARS: dict[str, str] = {
     "bool": "bool",
     "char": "int8",
@@ -32,7 +32,7 @@ SCALARS: dict[str, str] = {
     "float": "float32",
 }
 
-# The compiler's name -> MSL's.
+# Maps the compiler's names to MSL's.
 _CANONICAL = {
     "signed char": "char",
     "unsigned char": "uchar",
@@ -62,7 +62,7 @@ class Layout:
     stride : tuple of int
         Components in memory along each axis: a ``float3`` takes the space of 4.
     size, alignment : int
-        In bytes.
+        The size and alignment in bytes.
     """
 
     name: str
@@ -85,7 +85,7 @@ def numpy_dtype(scalar: str) -> np.dtype[np.generic]:
     Raises
     ------
     ImportError
-        For ``bfloat`` when the package ml_dtypes is not installed.
+        If the type is ``bfloat`` and the package ml_dtypes is not installed.
     """
     name = SCALARS[scalar]
     if name == "bfloat16":
@@ -154,7 +154,7 @@ def spell(name: str) -> str:
 
 
 def is_masked(value: Any) -> bool:
-    """Return whether a value is one of NumPy's masked arrays, without importing `numpy.ma`: NumPy loads it on use."""
+    """Return whether a value is a masked array, without importing `numpy.ma`, which NumPy loads on first use."""
     module = sys.modules.get("numpy.ma.core")
     masked_type = getattr(module, "MaskedArray", None)  # missing while another thread imports it
     return masked_type is not None and isinstance(value, masked_type)

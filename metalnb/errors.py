@@ -1,6 +1,6 @@
 """The exceptions of metalnb: one base class, and one class for each stage of a kernel's life.
 
-Every message says which kernel and argument, what is required, (got …), and what to do.
+Every message names the kernel and the argument, says what is required, what was passed (got …), and what to do.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class CompileError(MetalnbError, ValueError):
     Parameters
     ----------
     diagnostics : sequence of Diagnostic
-        At least one; the properties describe the first.
+        The diagnostics, at least one; the properties describe the first.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class CompileError(MetalnbError, ValueError):
         return self.report()
 
     def report(self, paint: Paint = _plain) -> str:
-        """Return the first diagnostics, one below another, and the number of others."""
+        """Return the first diagnostics, one below another, and the number of further ones."""
         reports = [d.report(paint) for d in self.diagnostics[: self.shown]]
         rest = len(self.diagnostics) - len(reports)
         if rest > 0:
@@ -150,8 +150,8 @@ class KernelFault(MetalnbError, RuntimeError):
     Attributes
     ----------
     kind : str
-        What it did: "reads", "writes" or "updates" memory out of bounds, or "stopped"; empty if the device does not
-        report it.
+        The kind of fault: it "reads", "writes" or "updates" memory out of bounds, or was "stopped"; empty if the device
+        does not report it.
     line, column : int or None
         The position in the cell, from 1.
     thread : tuple of 3 int or None
@@ -171,7 +171,7 @@ class KernelFault(MetalnbError, RuntimeError):
         self.thread, self.name, self.index = thread, name, index
 
     def left_out(self, names: Collection[str]) -> KernelFault:
-        """Return the fault; for a buffer that the caller left out, with how to set its size."""
+        """Return the fault; if the caller left the buffer out, the message says how to set its size."""
         if self.name not in names:
             return self
         cure = f"pass shapes={{{self.name!r}: …}} to say how large it is, or pass {self.name} itself"

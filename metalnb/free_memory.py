@@ -1,4 +1,4 @@
-"""The memory that this process can still allocate, by the limits of the machine, its control groups and itself."""
+"""Find the memory that this process can still allocate under the limits of the machine, control groups and process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _machine_memory() -> Iterator[int]:
 
     try:
         yield int(psutil.virtual_memory().available)
-    except (OSError, RuntimeError, ValueError, KeyError):  # a sandbox may hide it
+    except (OSError, RuntimeError, ValueError, KeyError):  # a sandbox may hide the figures
         return
 
 

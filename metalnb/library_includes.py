@@ -1,6 +1,6 @@
-"""Files that come with the package, for a cell to include: ``#include <metalnb/reduce.metal>``.
+"""Find the files of the package that a cell can include: ``#include <metalnb/reduce.metal>``.
 
-The folders are set from above, in ``metalnb/__init__.py``.
+``metalnb/__init__.py`` sets the folders.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metal for Pygments: C++ with Metal's extensions. It is registered as the Pygments plugin ``metal``."""
+"""Highlight Metal in Pygments: C++ with Metal's extensions. It is registered as the Pygments plugin ``metal``."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class MetalLexer(CppLexer):
                 yield index, kind, word
 
     def analyze_text(text: str) -> float:  # noqa: N805  (Pygments makes a static method of it)
-        """Return how likely a text is Metal."""
+        """Return how likely it is that a text is Metal."""
         return 0.5 if "#include <metal_stdlib>" in text else 0.0

@@ -1,7 +1,7 @@
-"""Versions of installed packages, read from the names of their folders.
+"""Read the versions of installed packages from the names of their folders.
 
-``importlib.metadata`` parses a package's entire description for that, and first imports the standard library's mail and
-archive parsers, which takes more time than reading a small kernel.
+To find a version, ``importlib.metadata`` parses a package's entire description, and first imports the standard
+library's mail and archive parsers, which takes more time than reading a small kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def version_of(distribution: str, module: str) -> str:
     Parameters
     ----------
     distribution : str
-        Its name, as spelled by its metadata folder.
+        The distribution's name, as its metadata folder spells it.
     module : str
         A top-level module that it installs; it is located, not imported.
 
@@ -29,7 +29,7 @@ def version_of(distribution: str, module: str) -> str:
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.origin:
         folders = [*Path(spec.origin).parent.parent.glob(f"{distribution}-*.dist-info")]
-        if len(folders) == 1:  # a failed update may leave two
+        if len(folders) == 1:  # a failed update may leave two folders
             return folders[0].stem.removeprefix(f"{distribution}-")
     from importlib import metadata
 

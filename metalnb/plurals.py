@@ -1,4 +1,4 @@
-"""A number with its noun, for messages: ``1 thread``, ``1,024 threads``."""
+"""Write a number with its noun, for messages: ``1 thread``, ``1,024 threads``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def quantity(count: int, noun: str, plural: str = "") -> str:
     noun : str
         The singular.
     plural : str, optional
-        By default the singular with an s.
+        The plural; by default the singular with an s.
     """
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

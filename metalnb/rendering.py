@@ -16,11 +16,11 @@ from typing import Any
 
 __all__ = ["DISPLAY", "RENDERERS", "MissingPackageError", "Rendered", "render"]
 
-# The modules of the extra `display`, needed for drawing but not for computing.
+# The modules of the extra `display`, which are needed for drawing but not for computing.
 DISPLAY = ("anywidget", "IPython", "ipywidgets", "matplotlib", "PIL")
 
-# Record -> the function that renders each form, both by full name. A form is a MIME type, which becomes part of
-# the notebook's output, or "figure", which matplotlib draws on request.
+# Maps each record to the functions that render its forms, all by full name. A form is a MIME type, which becomes part
+# of the notebook's output, or "figure", which matplotlib draws on request.
 RENDERERS: Mapping[str, Mapping[str, str]] = {
     "engine.engine_list.EngineList": {
         "text/plain": "display.engine_table.engines_text",

@@ -18,13 +18,13 @@ __all__ = ["ansi", "embolden", "render"]
 _HERE = str(Path(__file__).parent) + os.sep
 _MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
 
-# In a terminal: the colors that each terminal maps to its own theme.
+# For a terminal: colors that each terminal maps to its own theme.
 _COLORS = {
     "place": "1", "message": "1", "error": "1;31", "warning": "1;35", "note": "1;36", "margin": "34", "caret": "1;31",
     "hint": "1;36",
 }  # fmt: skip
-# In a notebook, whose theme has its own background for an error: only the text's color is readable on all of them.
-# Weight marks the important parts: an inverted caret would be a black block there.
+# For a notebook: each theme has its own background for errors, and only the text's own color is readable on all of
+# them. So weight marks the important parts; an inverted caret would be a black block there.
 _WEIGHTS = dict.fromkeys(("place", "message", "error", "warning", "note", "caret"), "1")
 
 
@@ -56,7 +56,8 @@ def render(error: Any) -> list[str]:
     frames = _authors_part(error.__traceback__)
     if shell is None or frames is None:
         return [message]
-    # A copy without causes, so that IPython shows no chain: the causes are internal, and the message is sufficient.
+    # Copy the error without its causes, so that IPython shows no chain: they are internal, and the message is
+    # sufficient.
     twin = type(error).__new__(type(error), *error.args)
     twin.__dict__.update(error.__dict__)
     lines: list[str] = shell.InteractiveTB.structured_traceback(type(twin), twin, frames, tb_offset=0)
@@ -98,5 +99,5 @@ def _ours(frame: FrameType) -> bool:
 
 
 def _is_magic_call(frame: FrameType) -> bool:
-    """Return whether a frame is IPython's call of a magic: its caller's frame is only the cell with the ``%%``."""
+    """Return whether a frame is IPython's call of a magic; its caller's frame is then only the cell with the ``%%``."""
     return frame.f_code.co_name in _MAGIC_CALLS and _ours(frame)

@@ -1,4 +1,4 @@
-"""The card of a kernel, and of a program: as text, and as HTML with the same content."""
+"""Render the card of a kernel or a program: as text, and as HTML with the same content."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Card:
     ----------
     signature : Signature
     reflection : Reflection
-        The reflection of its cell, for the fields of structs.
+        The reflection of the kernel's cell, which has the fields of structs.
     engine, device, math : str
     constants : mapping of str to value
         The function constants it was compiled with.
     absent : frozenset of str
         Parameters that a function constant removes.
     threadgroup_bytes : int
-        The bytes that the kernel declares; 0 for none, or if not known yet.
+        The threadgroup memory that the kernel declares, in bytes; 0 if it declares none or the size is not known yet.
     threadgroup_limit : int
     pointers : bool
         Whether a caller can pass a struct's pointers.
@@ -73,7 +73,7 @@ class Card:
 
     @property
     def runs(self) -> str:
-        """Engine, device and math mode, in a line."""
+        """The engine, device and math mode, on one line."""
         return " · ".join(filter(None, (self.engine, self.device, f"{self.math} math")))
 
     @property
@@ -91,7 +91,7 @@ class Card:
 
     @property
     def call(self) -> str:
-        """A call to start from: arrays by their names, a value for each scalar, and without the returned arrays."""
+        """A call to start from: it names the arrays, has a value for each scalar, and omits the returned arrays."""
         results = ", ".join(variable_of(p.name) for p in self._present_params if _is_returned(p))
         return f"{f'{results} = ' if results else ''}{self.bare_call}"
 
@@ -108,7 +108,7 @@ class Card:
         for i, p in enumerate(p for p in params if not _is_returned(p)):
             variable = variable_of(p.name)
             value = variable if p in arrays or p.writable else _example(p)
-            # By position while there is no name and no gap before it.
+            # Arguments are positional until one is named or left out.
             has_names = any("=" in argument or argument.startswith("**") for argument in arguments)
             by_position = value == variable and p is params[i] and not has_names
             arguments.append(value if by_position else named_argument(p.name, value))
@@ -208,12 +208,12 @@ def cards_text(cards: Sequence[Card]) -> str:
 
 
 def cards_html(cards: Sequence[Card], *, source: bool = True) -> str:
-    """Return cards as HTML for a notebook; the source they share comes once, folded, at the end.
+    """Return cards as HTML for a notebook; the source that they share appears once, collapsed, at the end.
 
     Parameters
     ----------
     cards : sequence of Card
-        Of one program.
+        The cards of one program.
     source : bool, optional
         False if the source is shown above them.
     """
@@ -262,7 +262,7 @@ def _table_html(cards: Sequence[Card]) -> str:
 
 
 def folded(source: str) -> str:
-    """Return a text of Metal as HTML that opens at a click; an empty string for none."""
+    """Return Metal source as collapsed HTML that a click opens; an empty string if there is no source."""
     lines = source.strip("\n").splitlines()
     if not source.strip():
         return ""

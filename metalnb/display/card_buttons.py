@@ -1,7 +1,7 @@
 """The buttons at a card's foot, each of which inserts the cell for a next step with the kernel.
 
-The page's side is the JupyterLab extension, which puts the cell below and runs it. Without the
-extension the buttons are hidden; a page that strips styles shows nothing either, since their words are in the styles.
+The JupyterLab extension handles the clicks: it inserts the cell below and runs it. Without the
+extension the buttons are hidden; so are they on a page that strips styles, because their labels are in the styles.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from .frame import mix
 
 __all__ = ["ACTIONS", "BUTTONS_CSS", "buttons", "step_button"]
 
-# A button's label, the cell that it inserts below, and its description. ``{call}`` is the kernel's call, ``{given}``
-# the same as the arguments of a function that takes a kernel.
+# A button's label, the cell that it inserts below, and its description. ``{call}`` is the kernel's call; ``{given}`` is
+# the same call as the arguments of a function that takes a kernel.
 ACTIONS = (
     ("Time", "%metal_time {call}", "time the call"),
     ("Profile", "%metal_profile {call}", "count what each line would cost a GPU"),

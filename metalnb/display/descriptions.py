@@ -14,7 +14,7 @@ __all__ = ["bundle"]
 
 
 def bundle(descriptions: Sequence[Description]) -> dict[str, str]:
-    """Return the MIME bundle of the descriptions of a name."""
+    """Return the MIME bundle that shows the descriptions of a name."""
     return {"text/plain": "\n\n".join(map(str, descriptions)), "text/html": framed("".join(map(_html, descriptions)))}
 
 

@@ -1,4 +1,4 @@
-"""The engines that can run here, as a table."""
+"""Render the engines that can run here as a table."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def framed(body: str, css: str = "") -> str:
 
 
 def _token(name: str, theirs: str, ours: str) -> str:
-    """Return a CSS rule: the color of JupyterLab's editor, else one mixed from the text's, readable on any page."""
+    """Return a CSS rule: JupyterLab's editor color if it exists, else one mixed from the text color."""
     mixed = f"color-mix(in srgb,{ours} 60%,currentColor)"
     return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{mixed})}}"
 
@@ -58,14 +58,14 @@ _CSS = (
     "@media (max-width:900px){.metalnb.metalnb :is(th,td){padding:4px 6px}.metalnb.metalnb table{font-size:12px}"
     ".metalnb.metalnb :is(th,td):first-child{padding-left:12px}}"
     f".metalnb.metalnb tbody td{{border-top:1px solid {mix(8)}!important}}"
-    # Shown in place of a drawing by a page that removes styles.
+    # A page that removes styles shows this in place of a drawing.
     ".metalnb.metalnb .metalnb-spare{display:none!important}"
     f".metalnb .metalnb-notes{{padding:4px 12px 8px;border-top:1px solid {mix(8)}}}"
     f".metalnb .metalnb-notes i{{font-style:normal;color:{mix(70)}}}"
     f".metalnb details{{border-top:1px solid {mix(12)};padding:5px 12px}}"
     f".metalnb summary{{cursor:pointer;color:{mix(80)}}}"
     ".metalnb :is(summary,button):focus-visible{outline:2px solid var(--jp-brand-color1,#2f7fd6);outline-offset:1px}"
-    # A click selects all of it.
+    # A click selects the entire text.
     ".metalnb.metalnb .metalnb-call{user-select:all;white-space:normal;overflow-wrap:anywhere}"
     ".metalnb.metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre!important;line-height:1.45;"
     "background:none;word-break:normal!important;overflow-wrap:normal!important;"

@@ -1,4 +1,4 @@
-"""The memory of an engine that arrays use, as a table."""
+"""Render the engine memory that arrays use as a table."""
 
 from __future__ import annotations
 

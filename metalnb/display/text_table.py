@@ -1,4 +1,4 @@
-"""Rows of text as a table: for a terminal, and as HTML with the same content."""
+"""Render rows of text as a table: for a terminal, and as HTML with the same content."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ __all__ = ["Listing", "Table", "columns", "html_table", "wrapping"]
 
 T = TypeVar("T")
 
-# JupyterLab aligns cells to the right. It removes style sheets, but not this, from a notebook it does not trust yet.
+# JupyterLab aligns cells to the right. In a notebook that it does not trust yet, it removes style sheets but keeps this
+# attribute.
 _LEFT = 'style="text-align:left"'
 
-# A shorter cell does not wrap, so that in a narrow table the longer ones do. Nor does a shorter word; a longer one may
-# wrap after an underscore or a dot, before a capital, and at a bracket.
+# Shorter cells do not wrap, so that in a narrow table only the longer ones do. Shorter words do not wrap either; a
+# longer word may wrap after an underscore or a dot, before a capital, and at a bracket.
 _SHORT_CELL = 20
 _WORD = re.compile(r"\S{16,}")
 _BREAK = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\()(?=\")|(?<=\w)(?=\(\d)")

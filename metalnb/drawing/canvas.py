@@ -1,4 +1,4 @@
-"""Shared by the pictures: their record, the colors, and boxes in rows."""
+"""The parts that the pictures share: their record, the colors, and rows of boxes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Picture:
 
 
 def check_positions(caller: str, size: int, positions: Sequence[int]) -> None:
-    """Reject, for the function `caller`, an array that is too long to draw, and positions outside it."""
+    """Reject an array that is too long to draw and positions outside it; the message names the function `caller`."""
     if not 1 <= size <= _MAX_CELLS:
         message = f"{caller}: draws 1 to {_MAX_CELLS} elements; got {size}. Draw fewer: the pattern is the same."
         raise ArgumentError(message)
@@ -51,7 +51,7 @@ def check_positions(caller: str, size: int, positions: Sequence[int]) -> None:
 
 
 def color(number: int) -> str:
-    """Return the color of a thread, or of anything else with a number."""
+    """Return the color for a number, such as that of a thread."""
     return COLORS[number % len(COLORS)]
 
 
@@ -98,6 +98,6 @@ def png(figure: Any) -> bytes:
 
 def _is_cut(figure: Any) -> bool:
     """Return whether a name is too long for the room beside a figure's rows."""
-    if figure.get_layout_engine() is not None:  # it makes room itself
+    if figure.get_layout_engine() is not None:  # the layout engine makes room itself
         return False
     return any(text.get_window_extent().x0 < 0 for axes in figure.axes for text in axes.texts)

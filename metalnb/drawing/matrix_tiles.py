@@ -26,9 +26,9 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     tile : tuple of 3 int
         Rows and columns of C's tile, and the depth: columns of A's tile and rows of B's.
     at : tuple of 2 int, optional
-        The tile of C: down, across.
+        The row and the column of the tile of C.
     step : int, optional
-        The tiles along A's rows and B's columns; the earlier ones are done.
+        The index of the step, along A's rows and B's columns; the steps before it are done.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     Raises
     ------
     ArgumentError
-        For a tile or a step outside the matrices, or matrices too large to draw.
+        If the tile or the step is outside the matrices, or the matrices are too large to draw.
 
     Examples
     --------

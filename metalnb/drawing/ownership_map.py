@@ -21,7 +21,7 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     Parameters
     ----------
     owners : array_like of int, shape (R, C)
-        The number of the owner; -1 for none.
+        The number of each element's owner; -1 if it has none.
     word : str, optional
         The word for an owner.
 
@@ -32,7 +32,7 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     Raises
     ------
     ArgumentError
-        For another shape, or too many columns to draw.
+        If `owners` is not a matrix, or has too many columns to draw.
 
     Examples
     --------

@@ -18,9 +18,9 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     Parameters
     ----------
     rates : mapping of str to float
-        By name, in the order of the versions.
+        The rate of each version by its name, in the order of the versions.
     limit : float
-        In the same unit.
+        The limit, in the same unit as the rates.
     unit : str, optional
         ``"FLOP/s"`` for kernels that compute.
     best : bool, optional
@@ -33,7 +33,7 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     Raises
     ------
     ArgumentError
-        Without any rate; for a rate or a limit that is not above 0, or not finite.
+        If there is no rate, or if a rate or the limit is not positive and finite.
 
     Examples
     --------

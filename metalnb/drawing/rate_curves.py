@@ -17,7 +17,7 @@ _LABELS = 12  # this many labels fit below the axis
 _SIZE = (8.2, 3.5)  # inches
 _UNITS = ("B", "KiB", "MiB", "GiB")
 _NO_DECIMALS_FROM = 1000  # from here, numbers have no decimals
-_FEW_DECADES = 2.5  # with fewer powers of ten, there are grid lines between them, too
+_FEW_DECADES = 2.5  # with fewer powers of ten, grid lines are also drawn between them
 
 
 def curves(
@@ -29,14 +29,14 @@ def curves(
     marks: Mapping[str, float] | None = None,
     sizes: bool = False,
 ) -> Picture:
-    """Draw measured figures over the varied quantity; both axes are logarithmic.
+    """Plot measured figures against the varied quantity; both axes are logarithmic.
 
     Parameters
     ----------
     lines : mapping of str to mapping of float to float
-        By name: the figure at each point.
+        The figure at each point of each line, by the line's name.
     across : str
-        What was varied.
+        The name of the varied quantity.
     unit : str
         The unit of the figures: ``"s"``, ``"B/s"``, ``"FLOP/s"``.
     limits : mapping of str to float or mapping of float to float, optional
@@ -53,7 +53,7 @@ def curves(
     Raises
     ------
     ArgumentError
-        For a line without points; for a number that is not above 0, or not finite.
+        If a line has no points, or if a number is not positive and finite.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def curves(
 
 
 def _check_numbers(lines: Mapping[str, Any], roofs: Mapping[str, Any], marks: Mapping[str, float]) -> None:
-    """Reject a line without points, and a number that has no place on a logarithmic axis."""
+    """Reject a line without points, and a number that a logarithmic axis cannot show."""
     series = [v.items() if isinstance(v, Mapping) else [(v, v)] for v in (*lines.values(), *roofs.values())]
     numbers = chain(marks.values(), *(point for points in series for point in points))
     if not lines or not all(series) or not all(0 < number < math.inf for number in numbers):
@@ -113,7 +113,7 @@ def _sheet(across: str, unit: str, *, sizes: bool) -> tuple[Any, Any]:
 
 
 def _grid(figures: list[float]) -> Any:
-    """Place the grid lines at the powers of ten; if there are few, at 2 and 5 times them too."""
+    """Place the grid lines at the powers of ten; if there are few, also at 2 and 5 times each power."""
     from matplotlib.ticker import LogLocator
 
     is_narrow = math.log10(max(figures) / min(figures)) < _FEW_DECADES

@@ -23,11 +23,11 @@ def reads(elements: ArrayLike, *, size: int | None = None, word: str = "thread",
     elements : array_like of int, shape (T, S)
         The element that thread t reads in step s.
     size : int, optional
-        Elements of the array; by default up to the last one that is read.
+        The length of the array; by default it ends at the last element that is read.
     word : str, optional
         The word for a reader.
     loop : str, optional
-        The variable that counts the steps, from 0; without one they are step 1, step 2, …
+        The variable that counts the steps, from 0; without it the steps are labeled step 1, step 2, …
 
     Returns
     -------
@@ -36,7 +36,7 @@ def reads(elements: ArrayLike, *, size: int | None = None, word: str = "thread",
     Raises
     ------
     ArgumentError
-        For an element outside the array, too many to draw, or another shape.
+        If an element is outside the array, there are too many to draw, or `elements` has another shape.
 
     Examples
     --------

@@ -18,9 +18,9 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     Parameters
     ----------
     size : int
-        Elements, and threads: thread t owns element t.
+        The number of elements, which is also the number of threads: thread t owns element t.
     rounds : iterable of iterables of (int, int)
-        For each round the pairs (t, s): thread t adds element s to element t.
+        The pairs (t, s) of each round: thread t adds element s to element t.
     simd : int, optional
         Threads per SIMD-group, which share a color; a small number keeps the picture small.
 
@@ -31,7 +31,7 @@ def tree(size: int, rounds: Iterable[Iterable[tuple[int, int]]], *, simd: int = 
     Raises
     ------
     ArgumentError
-        For an element outside the array, or too many to draw; for a SIMD-group without threads.
+        If an element is outside the array, there are too many to draw, or a SIMD-group has no threads.
 
     Examples
     --------

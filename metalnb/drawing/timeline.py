@@ -18,7 +18,7 @@ def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = (
     Parameters
     ----------
     rows : mapping of str to sequence of str
-        For each name its activity at each moment, in one to three words; empty if it is idle.
+        The activity of each row at each moment, in one to three words; empty if the row is idle.
     barriers : collection of int, optional
         The moments, from 0, before which everything waits at a barrier.
 
@@ -29,7 +29,7 @@ def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = (
     Raises
     ------
     ArgumentError
-        Without any moment; for rows of different lengths; for a barrier outside them.
+        If there is no moment, the rows have different lengths, or a barrier is outside them.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Input: a line, a cell's source and the user's namespace. Output: the result of the public function that a magic calls,
 and a cell's kernels in the namespace. ``cell_magic`` and ``line_magic`` are the two magics,
-``timing_magics`` those that measure; ``option_values`` turns a line's words into values, ``line_calls`` parses its
+``timing_magics`` has the measuring ones; ``option_values`` turns a line's words into values, ``line_calls`` parses its
 calls, ``session`` keeps what a notebook has compiled, ``call_checks`` checks calls before they are made,
 ``card_answers`` answers the cards' buttons, ``completer`` and ``inspection`` answer Tab and Shift-Tab, and
 ``ipython_hooks`` installs them. A magic computes nothing. IPython is imported only when the
@@ -35,7 +35,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Remove all of these; kernels that cells have bound remain."""
+    """Remove everything that `load_ipython_extension` added; kernels that cells have bound remain."""
     from .ipython_hooks import remove
 
     remove(shell)

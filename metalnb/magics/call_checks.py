@@ -19,7 +19,7 @@ __all__ = ["MODES", "guard"]
 
 MODES = ("on", "off", "first")
 _SECONDS = 2.0
-_UNSAFE = frozenset({"beyond", "barrier", "endless", "reported"})  # then a call is not made: it could end the process
+_UNSAFE = frozenset({"beyond", "barrier", "endless", "reported"})  # the call is not made: it could end the process
 
 
 def guard(
@@ -30,13 +30,13 @@ def guard(
     Parameters
     ----------
     session : Session
-        Its ``checking`` selects the calls: ``"asked"``, the first one of cells that request it; ``"first"``, the first
-        one of each new version of a cell; ``"on"``, every one; ``"off"``, none.
+        Its ``checking`` selects the calls: ``"asked"``, the first call of each cell that requests the check;
+        ``"first"``, the first call of each new version of a cell; ``"on"``, every call; ``"off"``, none.
     program : Program
     expected : callable, array or mapping, optional
         As for `validate`; for a cell with several kernels, a mapping by kernel.
     requested : bool
-        Whether the cell itself requests it.
+        Whether the cell itself requests the check.
     earlier : mapping of str to list of Kernel
         The kernels of earlier cells.
 

@@ -1,4 +1,4 @@
-"""Answers for a kernel's card and its buttons: the kernel's latest call in the notebook."""
+"""Provide the kernel's latest call in the notebook to its card and the card's buttons."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .session import Session
 
 __all__ = ["install_cards", "latest_call", "remove_cards"]
 
-_CELLS_SEARCHED = 300  # cells that are searched
+_CELLS_SEARCHED = 300  # the latest cells, which are searched for a call
 _CHECKS = re.compile(r"(\w+\.)?validate")
-_CHECK_PARAMETERS = {"expected", "rtol", "atol", "seconds", "device"}  # those that the kernel does not have
+_CHECK_PARAMETERS = {"expected", "rtol", "atol", "seconds", "device"}  # parameters of `validate`, not of the kernel
 
 
 def install_cards(shell: Any, session: Session) -> None:
@@ -52,7 +52,7 @@ def latest_call(session: Session, name: str) -> str:
 
 
 def _call(node: ast.Call, name: str) -> ast.Call | None:
-    """Return the kernel's call that an expression is or checks; None for any other expression."""
+    """Return the kernel's call if an expression is one or checks one; otherwise None."""
     target, args = node.func, node.args
     if isinstance(target, ast.Attribute) and target.attr == "check":
         target = target.value

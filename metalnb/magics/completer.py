@@ -1,7 +1,7 @@
 """Completion in ``%%metal`` cells, and on the lines of ``%%metal`` and ``%metal``.
 
-It is one of IPython's matchers, so that it works wherever IPython completes. In a Metal cell it suppresses the others,
-because Python's names are noise there.
+The completer is an IPython matcher, so it works wherever IPython completes. In a Metal cell it suppresses the other
+matchers, because Python's names are noise there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LINE = re.compile(r"\s*%metal[ \t]+(?P<words>.*)$", re.DOTALL)
 _HEADER = re.compile(r"--header(?:[ \t]+|=)(\S+)")
 _CONSTANT = re.compile(r"(\w+)\s*\[\[\s*function_constant\b")
 
-# Our kinds in the terms of Jupyter's completer, which draws a letter for each.
+# Maps metalnb's kinds of completions to those of Jupyter's completer, which draws a letter for each.
 _JUPYTER = {"type": "class", "variable": "instance", "field": "property", "macro": "statement",
             "attribute": "property", "namespace": "module", "header": "path"}  # fmt: skip
 
@@ -57,11 +57,11 @@ class MetalText:
 
 
 def metal_text(text: str, offset: int) -> MetalText | None:
-    """Return the Metal in a cell's text, with the cursor at an offset in that text; None for another cell."""
+    """Return a cell's Metal, with the cursor at an offset in the cell's text; None if it is not a Metal cell."""
     match = _CELL.match(text)
     if match is None:
         return None
-    start = match.end() + (not match[0].endswith("\n"))  # a body that is yet to be written begins on the next line
+    start = match.end() + (not match[0].endswith("\n"))  # a body not yet written begins on the next line
     header = _HEADER.search(match["options"] or "")
     return MetalText(text[start:], offset - start, _header_name(unquote(header[1])) if header else MAIN)
 
@@ -69,12 +69,12 @@ def metal_text(text: str, offset: int) -> MetalText | None:
 def _header_name(name: str) -> str:
     try:
         return header_name(name)
-    except ArgumentError:  # not yet a name, or none
+    except ArgumentError:  # the name is incomplete or missing
         return name
 
 
 class _Silence(list[SimpleCompletion]):
-    """An empty list that claims not to be: only a non-empty answer can suppress IPython's other matchers."""
+    """An empty list that is true: only a non-empty answer can suppress IPython's other matchers."""
 
     def __len__(self) -> int:
         return 1

@@ -1,7 +1,7 @@
-"""Line numbers as in the editor: the lines of a cell before the Metal count, as empty lines.
+"""Number lines as the editor does: the lines of a cell above the Metal count, as empty lines.
 
-Errors, faults, findings and steps count the lines of the text that they receive. So this is done once, where a cell's
-text is taken, and everything that names a line names the editor's.
+Errors, faults, findings and steps count the lines of the text that they receive. So the empty lines are added once,
+where a cell's text is read, and every reported line is the editor's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def move_below(text: str, count: int) -> str:
 
 
 def lines_above(shell: Any, text: str) -> int:
-    """Return the number of lines above this text in the running cell: the magic's line, and those above it."""
+    """Return the number of lines above this text in the running cell: the magic's line and the lines above it."""
     history = getattr(shell, "history_manager", None)
     input_text = history.input_hist_raw[-1] if history is not None else ""
     head, separator, _ = input_text.rpartition(text.rstrip("\n") or "\n")

@@ -21,13 +21,13 @@ from .session import Session
 __all__ = ["CALL", "FINDINGS", "LATEST", "MISTAKES", "inspector", "question"]
 
 FINDINGS = 2  # the detail level by which the JupyterLab extension asks for mistakes; IPython's own are 0 and 1
-LATEST = 3  # and by which it asks for a kernel's latest call
+LATEST = 3  # the detail level by which it asks for a kernel's latest call
 MISTAKES = "application/vnd.metalnb.mistakes+json"
 CALL = "application/vnd.metalnb.call"
 
 
 def inspector(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a Jupyter kernel's answer to Shift-Tab: ours for a Metal cell, the usual one for any other."""
+    """Return a Jupyter kernel's handler for Shift-Tab: metalnb's for a Metal cell, the usual one for any other cell."""
 
     def do_inspect(code: str, cursor_pos: int, detail_level: int = 0, *args: Any, **options: Any) -> Any:
         if detail_level == FINDINGS:
@@ -48,7 +48,7 @@ def inspector(session: Session, original: Callable[..., Any]) -> Callable[..., A
 
 
 def _mistakes(session: Session, code: str) -> dict[str, Any]:
-    """Return a Metal cell's mistakes to the JupyterLab extension, at lines and columns of the editor, from 1."""
+    """Return a Metal cell's mistakes for the JupyterLab extension, with the editor's lines and columns, from 1."""
     marks: list[dict[str, Any]] = []
     metal = metal_text(code, 0)
     if metal is not None and metal.body.strip():
@@ -71,7 +71,7 @@ def _mark(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def question(shell: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the magic behind ``name?``: Python's answer or, for a name that Python lacks, Metal's."""
+    """Return the magic behind ``name?``: it describes Python's name or, if there is none, Metal's."""
 
     def pinfo(parameter_s: str = "", namespaces: Sequence[str] | None = None) -> Any:
         name = parameter_s.strip().strip("?")

@@ -22,7 +22,7 @@ def install(shell: Any, session: Session) -> None:
     install_cards(shell, session)
     for name in _QUESTIONS:
         shell.register_magic_function(question(shell, _original(shell, name)), "line", name)
-    kernel = getattr(shell, "kernel", None)  # none in a terminal
+    kernel = getattr(shell, "kernel", None)  # a terminal has no kernel
     if kernel is not None:
         kernel.do_inspect = inspector(session, kernel.do_inspect)
 

@@ -1,4 +1,4 @@
-"""Calls as written on a magic's line, next to each other: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``."""
+"""Parse and evaluate the calls on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .session import Session
 
 __all__ = ["Call", "evaluate_call", "parse_call", "split", "string_spans"]
 
-# ``saxpy@1`` is not useful Python, since nothing supports @ with a number. A matrix product has spaces, or an array's
-# name.
+# ``saxpy@1`` is not useful Python, since nothing supports @ with a number. In a matrix product there are spaces around
+# it, or an array's name follows it.
 _ENGINE = "|".join(sorted(map(re.escape, (*REGISTRY, *RENAMED)), key=len, reverse=True)) + r"(?::\d+)?"
 _VERSION = re.compile(rf"\b([^\W\d]\w*)(?:@(\d+))?(?:@({_ENGINE}))?(?<=\w)(?!\w)")
 _PLACED = re.compile(r"metalnb_version_(\d*)_on_(\w*?)_of_(\w+)")
@@ -38,10 +38,10 @@ class Call:
     Attributes
     ----------
     text : str
-        As written.
+        The call as written.
     function : ast.expr
     arguments : ast.Call or None
-        The call whose arguments it has; None if there are none, as in ``saxpy@1``.
+        The call that has its arguments; None if the text has none, as in ``saxpy@1``.
     """
 
     text: str
@@ -55,7 +55,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """The function as written; for a lambda, or text that is not a call, all of it."""
+        """The function as written; for a lambda, or for text that is not a call, the entire text."""
         if isinstance(self.function, ast.Lambda):
             text = self.text
             while text.startswith("(") and text.removeprefix("(").lstrip().startswith(("(", "lambda")):
@@ -98,7 +98,7 @@ def string_spans(text: str) -> list[range]:
     """Return where the strings of an expression are."""
     starts = [0, *itertools.accumulate(len(line) + 1 for line in text.split("\n"))]
     spans = []
-    with contextlib.suppress(tokenize.TokenError, SyntaxError):  # reported when it is parsed
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):  # the parser reports the error
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type in _STRINGS:
                 (first_row, first), (last_row, last) = token.start, token.end
@@ -115,7 +115,7 @@ def _placeholder(match: re.Match[str]) -> str:
 
 
 def _author_name(match: re.Match[str]) -> str:
-    """Return the text that such a name replaces."""
+    """Return the author's text that a placeholder's name replaces."""
     number, engine, name = match.groups()
     return name + (f"@{number}" if number else "") + (f"@{engine.replace(_COLON, ':')}" if engine else "")
 
@@ -150,7 +150,7 @@ def split(text: str) -> list[str]:
                 starts.append(token.start[1])
             depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
             last_end = word if word in {")", "]", ","} or value else ""
-    except (tokenize.TokenError, IndentationError):  # a bracket is not closed: reported when it is parsed
+    except (tokenize.TokenError, IndentationError):  # a bracket is not closed: the parser reports it
         return [text.strip()]
     return [text.strip()[a:b].rstrip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
 
@@ -163,7 +163,7 @@ def evaluate_call(
     Raises
     ------
     UsageError
-        For a version that does not exist.
+        If a version does not exist.
     Exception
         Whatever the user's expressions raise.
     """
@@ -190,7 +190,7 @@ def _collect(function: Any, /, *args: Any, **keywords: Any) -> tuple[Any, tuple[
 
 
 def _version(session: Session, name: str, number: str, engine: str) -> Any:
-    """Return a version of a kernel, or a kernel on the named engine; or the product of two arrays with such names."""
+    """Return a version of a kernel, or a kernel on the named engine; if the names are arrays, return their product."""
     versions = session.versions.get(name, [])
     if number and not 1 <= int(number) <= len(versions):
         none = f"no cell has bound a kernel {name!r}"

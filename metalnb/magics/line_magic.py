@@ -71,7 +71,7 @@ def _lowered_source(session: Session, name: str | None) -> Source:
 
 
 def _program(session: Session, name: str | None) -> tuple[Program, list[str]]:
-    """Return a kernel's program, and the kernel; or the last cell's program, and all of its kernels."""
+    """Return a kernel's program and name; without a name, the last program and the names of its kernels."""
     if name is not None:
         kernel = session.kernels().get(name)
         if kernel is None:

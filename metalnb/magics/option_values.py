@@ -30,7 +30,7 @@ def parse_assignment(text: str) -> tuple[str, str]:
 
 
 def python_name(text: str) -> str:
-    """Return a name that Python can bind, or refuse it."""
+    """Return a name if Python can bind it; otherwise refuse it."""
     if not unquote(text).isidentifier() or keyword.iskeyword(unquote(text)):
         message = f"{text!r} is not a Python name"
         raise argparse.ArgumentTypeError(message)

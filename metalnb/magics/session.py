@@ -41,7 +41,7 @@ class Session:
     Attributes
     ----------
     headers : dict of str to str
-        With as many empty lines before them as the cell has lines above.
+        The text of each header cell, after as many empty lines as the cell has lines above it.
     last : Program or None
         The program of the last cell that compiled.
     versions : dict of str to list of Kernel
@@ -53,7 +53,7 @@ class Session:
     recording : ExitStack
         Ends the recording that `%metal capture` began.
     compiled_here : (int, Program) or None
-        The last cell's number, and its program, whose display below the cell need not repeat its source.
+        The last cell's number and its program, which is shown below that cell without repeating the source.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -81,9 +81,9 @@ class Session:
         Raises
         ------
         CompileError
-            An existing header of that name is kept.
+            If the header does not compile; an existing header of that name is kept.
         ArgumentError
-            For a name that no header cell can have.
+            If no header cell can have that name.
         """
         name = header_name(name)
         compile(_PROBE.format(name), headers={**self.headers, name: text}, name="header check", **options)

@@ -120,7 +120,7 @@ class TimingMagics(Magics):
     def _evaluate(
         self, magic: str, call: Call, shared_arguments: Any = None
     ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """Evaluate a call; if it has no arguments, use those of another."""
+        """Evaluate a call; if it has no arguments, use those of another call."""
         arguments = call.arguments or shared_arguments or self.session.calls.get(call.name)
         if arguments is None:
             raise UsageError(f"{magic}: {call.text!r} has no arguments. Write them once: {call.label}(…)")
@@ -166,7 +166,7 @@ def _split_options(magic: str, line: str) -> tuple[str, str]:
     Raises
     ------
     UsageError
-        For options after the call.
+        If an option comes after the call.
     """
     words: list[str] = []
     rest = line.strip()

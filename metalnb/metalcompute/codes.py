@@ -16,7 +16,7 @@ class error(MetalnbError):  # noqa: N801  (metalcompute's name)
 class Code(IntEnum):
     """The return codes of metalcompute.swift.
 
-    Its numbers from `NOT_READY_TO_RUN` down are one off from those of metalcompute.c, which holds the messages. So a
+    From `NOT_READY_TO_RUN` down, its numbers differ by one from those of metalcompute.c, which holds the messages. So a
     user who runs too early reads "Failed to make output buffer", and a user whose pipeline fails reads "Cannot create
     command encoder".
     """
@@ -29,7 +29,7 @@ class Code(IntEnum):
     NOT_READY_TO_RUN = -8
     FAILED_TO_MAKE_OUTPUT_BUFFER = -8
     CANNOT_CREATE_PIPELINE_STATE = -11
-    # Raised by metalcompute.c, which numbers them itself.
+    # metalcompute.c raises these, and numbers them itself.
     UNSUPPORTED_INPUT_FORMAT = -15
     UNSUPPORTED_OUTPUT_FORMAT = -16
     FUNCTION_NOT_FOUND = -1002

@@ -1,4 +1,4 @@
-"""Metal's part in metalcompute: compile a library from source, find its functions, and dispatch one."""
+"""Play Metal's part in metalcompute: compile a library from source, find its functions, and dispatch one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Library:
     """
 
     def __init__(self, source: str) -> None:
-        if "\0" in source:  # metalcompute.c: PyArg_ParseTuple's "s"
+        if "\0" in source:  # metalcompute.c parses it with PyArg_ParseTuple's "s"
             raise ValueError("embedded null character")
         try:
             self.cell, self.reflection = _front_end(source)
@@ -130,7 +130,7 @@ class PipelineFunction:
                 raise _compiler_error(failure) from None
 
     def dispatch(self, count: int, buffers: Sequence[Buffer]) -> Ticket | None:
-        """Start whole threadgroups for ``count`` threads; None if there is nothing to wait for.
+        """Start whole threadgroups for ``count`` threads; return None if there is nothing to wait for.
 
         Raises
         ------

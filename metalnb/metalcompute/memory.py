@@ -23,7 +23,7 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
     In Python 3.11 a class written in Python has the buffer protocol only through a base class; NumPy's array
     is the one whose view has the format ``B`` that metalcompute's has, so that ``memoryview(b).cast("f")`` works.
-    Everything else that an array can do is disabled, because it would fail in metalcompute.
+    Every other operation of an array is disabled, because it would fail in metalcompute.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         Raises
         ------
         error
-            If Metal cannot make such a buffer: for 0 bytes, or for more than the machine has.
+            If Metal cannot make the buffer: it has 0 bytes, or more than the machine has.
         """
         if nbytes < 1:  # metalcompute.swift, mc_sw_buf_open: makeBuffer returns nil
             raise error_of(Code.COULD_NOT_MAKE_BUFFER)
@@ -53,9 +53,9 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
     @classmethod
     def holding(cls, contents: Any) -> Self:
-        """Make a buffer from what ``dev.buffer`` takes: a Python buffer, copied, or a number of bytes.
+        """Make a buffer from the argument of ``dev.buffer``: a Python buffer, which is copied, or a number of bytes.
 
-        A Python buffer wins over a number; a number is whatever ``int()`` takes, so "12" is 12 bytes
+        If an object is both, it counts as a buffer. A number is anything that ``int()`` accepts, so "12" is 12 bytes
         (metalcompute.c, Buffer_init).
         """
         if isinstance(contents, np.ndarray) and contents.flags.c_contiguous:

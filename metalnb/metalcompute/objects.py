@@ -33,14 +33,14 @@ def get_devices(*_: Any) -> tuple[metalcompute_device, ...]:
 
 
 def device_engine(args: tuple[Any, ...], label: str) -> Any:
-    """Return the engine for a device index: there is only device 0, which a negative index means too.
+    """Return the engine for a device index: there is only device 0, which a negative index also selects.
 
     Raises
     ------
     error
         If there is no such device.
     SystemError
-        For anything but one integer: metalcompute.c continues after PyArg_ParseTuple has failed.
+        If the argument is not one integer: metalcompute.c continues after PyArg_ParseTuple has failed.
     """
     try:
         index = _index(*args)
@@ -61,8 +61,8 @@ class Device:
     Parameters
     ----------
     index : int, optional
-        Of `get_devices`; by default, or when negative, the system's own choice. By position only: metalcompute.c,
-        Device_init, reads no keywords.
+        An index into `get_devices`; the system chooses the device by default or if it is negative. Positional only:
+        metalcompute.c, Device_init, reads no keywords.
     """
 
     def __init__(self, *args: Any, **_: Any) -> None:
@@ -103,7 +103,7 @@ class Kernel:
         Raises
         ------
         error
-            If the program has none of that name.
+            If the program has no function of that name.
         """
         if not isinstance(name, str):
             raise TypeError(f"argument 2 must be str, not {type(name).__name__}")
@@ -166,7 +166,7 @@ class Run:
 
     def __del__(self) -> None:
         ticket = self.__dict__.pop("_ticket", None)
-        if ticket is not None and not sys.is_finalizing():  # by then modules can no longer be imported
+        if ticket is not None and not sys.is_finalizing():  # during finalization, modules cannot be imported
             ticket.wait()
 
     @classmethod

@@ -43,12 +43,12 @@ def release(*_: Any) -> None:
 
 
 def compile(program: str, function_name: str, /) -> None:
-    """Compile a program and find a function in it. If that fails, the previous one stays.
+    """Compile a program and find a function in it. If that fails, the previous function remains.
 
     Raises
     ------
     error
-        If the program does not compile, with the compiler's message, or has no such function.
+        If the program does not compile (with the compiler's message), or has no such function.
     """
     for i, text in enumerate((program, function_name), 1):
         if not isinstance(text, str):
@@ -64,7 +64,7 @@ def compile(program: str, function_name: str, /) -> None:
 
 
 def run(contents: Any, result: Any, count: int, /) -> None:
-    """Run the function on a copy of an input, and copy its output out. Both are buffers of float (f) or byte (B).
+    """Run the function on a copy of the input, and copy the output back. Both are buffers of float (f) or byte (B).
 
     Raises
     ------

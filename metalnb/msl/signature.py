@@ -1,7 +1,7 @@
 """The interface of a kernel, as the rest of metalnb sees it: frozen records, and their JSON form.
 
 The nouns are Metal's: a kernel has *parameters* (buffers and threadgroup memory, bound by the caller)
-and *inputs* (thread_position_in_grid and others like it, which the dispatch provides).
+and *inputs* (thread_position_in_grid and similar ones, which the dispatch provides).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Type:
     name : str
         MSL's spelling, without array extents: ``float4``, ``Particle``.
     size, alignment : int
-        In bytes, for one value including all array extents. A size of 0 means an opaque type (``void``).
+        The size and alignment in bytes of one value, including all array extents. A size of 0 means an opaque type
+        (``void``).
     extents : tuple of int
         Array extents, outermost first; empty for a single value.
     """
@@ -73,7 +74,7 @@ class Param:
     ----------
     name : str
     index : int
-        Of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, explicit or assigned in order.
+        The n of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, explicit or assigned in order.
     position : int
         Position in the kernel's parameter list, from 0.
     space : {"device", "constant", "threadgroup"}
@@ -88,7 +89,7 @@ class Param:
     every : bool
         True if every thread of a 1-D grid is certain to access the element at its own position.
     use : {"none", "read", "write", "update", ""}
-        How the kernel uses it, "update" for both read and write; "" when it cannot be determined.
+        How the kernel uses it; "update" means that it is both read and written, and "" that the use is unknown.
     condition : str
         The expression of a `gate` that the cell derives from function constants, ``is_function_constant_defined ( A )
         && A``; else empty.
@@ -108,7 +109,7 @@ class Param:
 
     @property
     def spelling(self) -> str:
-        """MSL's words for it: ``device const float*``."""
+        """The parameter's type as MSL spells it: ``device const float*``."""
         const = "const " if self.const and self.space == "device" else ""
         return f"{self.space} {const}{self.type}{'&' if self.reference else '*'}"
 
@@ -188,12 +189,12 @@ class Signature:
     doc : str
         The comment above the kernel, cleaned.
     line : int
-        Where it is defined in the cell, from 1.
+        The line in the cell on which it is defined, from 1.
     max_threads : int
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
     simd : bool
         True if it may use SIMD-groups or quad-groups. Only for such a kernel must an engine form SIMD-groups as Metal
-        does; it may run others in any order.
+        does; it may run the threads of other kernels in any order.
     own_elements : tuple of (str, str, int)
         Arrays in threadgroup memory in which every thread is certain to use the element at its own index: the array,
         the input that is the index, and the number of elements.

@@ -1,4 +1,4 @@
-"""The picture of an access: the 32 lanes of a SIMD-group, and the 128-byte line or the bank that each accesses.
+"""Draw an access: the 32 lanes of a SIMD-group, and the 128-byte line or the bank that each lane accesses.
 
 One row is 128 bytes: a line of device memory, four sectors of 32; or one word of 4 bytes in each of 32 banks.
 """
@@ -16,7 +16,7 @@ __all__ = ["access_caption", "draw_access"]
 
 _CELL, _LEFT, _TOP = 18, 76, 44  # pixels: a cell, the labels on the left, the lanes on top
 _WORD = 4
-_DARK = 2  # the first lanes, whose colors are dark
+_DARK = 2  # lanes below this have dark colors
 _MAX_ROWS, _TALL_ROWS = 32, 10
 
 
@@ -87,12 +87,12 @@ def _lanes_by_word(access: AccessCost, row_bytes: int) -> dict[tuple[int, int], 
 
 
 def _color(lane: int) -> str:
-    """Return a color from blue to green, distinguishable with any color vision on light and dark pages."""
+    """Return a color from blue to green, which any color vision can distinguish on light and dark pages."""
     return f"hsl({215 - 2.2 * lane:.0f} 62% {48 + lane * 0.25:.0f}%)"
 
 
 def _text_color(lane: int) -> str:
-    """Return black or white, whichever is readable on a lane's color."""
+    """Return the text color that is readable on a lane's color: black or white."""
     return "#fff" if lane < _DARK else "#000"
 
 

@@ -31,22 +31,22 @@ OTHER_SOURCES = {("Apple M1", "bandwidths"): "computed: 128 bits of LPDDR4X-4266
 
 @dataclass(frozen=True, slots=True)
 class AppleChip:
-    """A chip's GPU, as far as known without a measurement; see `SOURCES`.
+    """The known figures of a chip's GPU, without any measurement; see `SOURCES`.
 
     Attributes
     ----------
     cores : tuple of int
         The numbers of cores with which the chip is sold.
     bandwidths : tuple of float
-        GB/s to memory, likewise.
+        The memory bandwidths with which it is sold, in GB/s.
     clock : float
-        MHz, the highest.
+        The highest clock, in MHz.
     clock_of : str
         The chip whose clock this one is assumed to have; empty if its own is known.
     threadgroup_memory : int or None
         Bytes that a threadgroup may have; None if unknown.
     simd_groups : int or None
-        The most that a core holds at once, for a kernel with few registers; None if unknown.
+        The most SIMD-groups that a core holds at once, for a kernel with few registers; None if unknown.
     """
 
     cores: tuple[int, ...]
@@ -65,7 +65,7 @@ class AppleChip:
 
     @property
     def bandwidth(self) -> float:
-        """B/s to memory, of the faster memory."""
+        """The memory bandwidth in B/s; if the chip is sold with two kinds of memory, that of the faster one."""
         return max(self.bandwidths) * 1e9
 
     @property
@@ -78,7 +78,7 @@ def _either(values: tuple[float, ...]) -> str:
     return " or ".join(f"{value:g}" for value in values)
 
 
-_OCCUPANCY = 96  # 3072 threads of a core, of the families Apple7 and Apple8
+_OCCUPANCY = 96  # 3072 threads per core in the families Apple7 and Apple8
 
 CHIPS: dict[str, AppleChip] = {
     "Apple M1": AppleChip((7, 8), (68.25,), 1278, simd_groups=_OCCUPANCY),
@@ -110,7 +110,7 @@ def apple_chip(device: str) -> AppleChip | None:
 
 
 def nominal(device: str) -> tuple[float, float] | None:
-    """Return a chip's nominal B/s and FLOP/s by its name; None for one that is not in the table.
+    """Return a chip's nominal B/s and FLOP/s by its name; None if it is not in the table.
 
     For a chip that is sold with two kinds of memory, these are the figures of the faster one.
     """

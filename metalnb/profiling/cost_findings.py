@@ -18,7 +18,7 @@ __all__ = ["ProfileFinding", "findings"]
 
 _MAX_FINDINGS = 3
 _SMALLEST_SHARE = 0.03  # fraction of all cycles: a lower cost is not reported
-_MAX_SPREAD = 1.5  # multiples of the fewest sectors that hold the bytes
+_MAX_SPREAD = 1.5  # sectors transferred, relative to the fewest that hold the bytes
 _FEW_LANES = 24
 _LONG_WAIT = 0.15
 _MANY_READS = 8  # times that each byte is transferred
@@ -37,7 +37,7 @@ class ProfileFinding:
     line : int
     kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private", "idle"}
     sentence : str
-        Line, count and remedy; also returned by `str`.
+        A sentence with the line, a count and the remedy; `str` also returns it.
     cycles : float
         Its cost, in the unit of `LineCost.cycles`.
     access : AccessCost or None
@@ -55,7 +55,7 @@ class ProfileFinding:
 
 
 def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
-    """Return at most three findings, the costliest first; one about idle processors comes last."""
+    """Return at most three findings, the costliest first; a finding about idle processors comes last."""
     all_findings: list[ProfileFinding] = []
     for access in profile.accesses:
         all_findings += _access_findings(access, profile)

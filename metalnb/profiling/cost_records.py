@@ -12,7 +12,7 @@ __all__ = ["LANES", "LINE", "SECTOR", "AccessCost", "BarrierCost", "BufferUse", 
 LANES = 32
 SECTOR, LINE = 32, 128  # the smallest unit of transfer, and a cache line, in bytes
 
-# Costs in cycles of a GPU's processor, to sort lines by: typical of the figures in the device table.
+# Costs in cycles of a GPU's processor, for sorting lines: typical values of the device table's figures.
 _OPERATION, _SPECIAL, _SECTOR, _PASS = 1 / 4, 2.0, 1 / 2, 1.0
 
 
@@ -31,17 +31,17 @@ class AccessCost:
     size : int
         Bytes of one lane's access.
     runs, lanes : int
-        Accesses of a SIMD-group, and of lanes.
+        How many times SIMD-groups, and lanes, made the access.
     sectors, lines : int
         Sectors of 32 bytes, and lines of 128, transferred for each SIMD-group; 0 for threadgroup and constant memory.
     used : int
-        Bytes requested; those that several lanes of a SIMD-group request are counted once.
+        Bytes requested; a byte that several lanes of a SIMD-group request is counted once.
     passes, least : int
         Passes over the banks of threadgroup memory; and the passes needed without conflicts.
     contended, repeated : int
-        For an atomic operation: lanes that find another lane at their address, and the most lanes at one address.
+        The lanes of an atomic operation that find another lane at their address, and the most lanes at one address.
     sample : tuple of (int or None)
-        For the costliest SIMD-group, the start of each lane's access, in bytes from the start of `name`; None for an
+        The start of each lane's access in the costliest SIMD-group, in bytes from the start of `name`; None for an
         inactive lane.
     group : int
         The threadgroup of the sample, numbered along x first.
@@ -125,9 +125,9 @@ class LineCost:
     other : int
         Comparisons, minima, choices and conversions of floats.
     simd : int
-        SIMD functions and quad functions: one per execution by a SIMD-group and per element of a vector.
+        SIMD functions and quad functions: one for each execution by a SIMD-group and each element of a vector.
     private : int
-        Accesses of a thread's own arrays, where they are not in registers.
+        Accesses of a thread's own arrays that are not in registers.
     branches, divergent : int
         Branches, and those at which the lanes of a SIMD-group diverged.
     accesses : tuple of AccessCost
@@ -177,7 +177,7 @@ class LineCost:
 
 @dataclass(frozen=True, slots=True)
 class BarrierCost:
-    """A barrier: which SIMD-groups wait, and for which one.
+    """A barrier: how long SIMD-groups wait at it, and for which one.
 
     Attributes
     ----------
@@ -185,7 +185,8 @@ class BarrierCost:
     rounds : int
         How often a threadgroup passed it.
     waited : float
-        The fraction of its SIMD-groups' time since the previous barrier spent waiting here, by operations executed.
+        The fraction of its SIMD-groups' time since the previous barrier that they spend waiting here, estimated from
+        the operations executed.
     slowest : int
         The SIMD-group of a threadgroup that executed the most operations before it.
     """
@@ -205,7 +206,7 @@ class BufferUse:
     name, space : str
     nbytes : int
     distinct : int
-        Bytes of it that were read or written at least once.
+        The bytes of the argument that were read or written at least once.
     read, written : int
         Bytes in sectors of 32 that had to be read, and written, at least once: the traffic with perfect caches.
     asked : int
@@ -222,5 +223,5 @@ class BufferUse:
 
     @property
     def reuse(self) -> float:
-        """How often each byte was requested."""
+        """How often each byte was requested, on average."""
         return self.asked / self.distinct if self.distinct else 0.0

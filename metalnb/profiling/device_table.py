@@ -1,7 +1,7 @@
 """Figures of GPUs that a profile is compared with, each with its source and whether the maker publishes it.
 
-A figure that the maker does not publish was measured by others, or derived. Its `Figure.public` is False, and results
-computed from it are marked.
+A figure that the maker does not publish was measured by third parties, or derived. Its `Figure.public` is False, and
+results computed from it are marked.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class DeviceFigures:
     processors : Figure
         GPU cores, in Apple's words; streaming multiprocessors, in NVIDIA's.
     clock : Figure
-        Hz.
+        The clock, in Hz.
     lanes : Figure
         32-bit floating-point operations that a processor issues per cycle; a fused multiply-add is one.
     integers, specials : Figure
-        The same for integer operations and special functions.
+        The numbers of integer operations and special functions that it issues per cycle.
     bandwidth : Figure
-        The memory's, in B/s.
+        The memory bandwidth, in B/s.
     shared : Figure
         Bytes of threadgroup memory that a processor moves per cycle.
     lines : Figure
@@ -88,7 +88,7 @@ _GUIDE = "NVIDIA, CUDA C++ Programming Guide, compute capability "
 
 
 def _apple(name: str, chip: AppleChip) -> DeviceFigures:
-    """Return one of Apple's GPUs: the rates of a core have been the same since family 7, as far as is known."""
+    """Return the figures of an Apple GPU; as far as is known, a core's rates have been the same since family 7."""
     clock = f"estimated: as of the {chip.clock_of}" if chip.clock_of else CHIP_SOURCES["clock"]
     return DeviceFigures(
         name=name.removeprefix("Apple "), processors=Figure(max(chip.cores), CHIP_SOURCES["cores"]),
@@ -103,8 +103,8 @@ def _apple(name: str, chip: AppleChip) -> DeviceFigures:
     )  # fmt: skip
 
 
-# By compute capability: floating-point operations issued per cycle; then threads, KB of threadgroup memory, and
-# threadgroups per processor.
+# For each compute capability: floating-point operations issued per cycle; then the threads, KB of threadgroup memory
+# and threadgroups that a processor holds.
 _CAPABILITIES = {
     "7.5": (64, 1024, 64, 16), "8.0": (64, 2048, 164, 32), "8.9": (128, 1536, 100, 24), "9.0": (128, 2048, 228, 32),
 }  # fmt: skip

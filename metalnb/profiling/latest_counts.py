@@ -1,4 +1,4 @@
-"""The counts of the latest profiles, for later timings of the same dispatch to use."""
+"""Keep the counts of the latest profiles, for later timings of the same dispatch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def known_counts(
     unit, grid, threadgroup
         Those of the dispatch.
     arguments : sequence, optional
-        The dispatch's arguments: the scalars must equal those that were profiled. Without them any scalars match.
+        The dispatch's arguments: the scalars must equal those that were profiled. If they are not passed, any scalars
+        match.
     """
     entry = _known.get((id(unit), grid, threadgroup))
     if entry is None or (arguments is not None and entry[1] != _scalars(unit, arguments)):
@@ -83,7 +84,7 @@ def known_flops(unit: Unit, grid: Grid, threadgroup: Grid) -> int | None:
 
 
 def _scalars(unit: Unit, arguments: Sequence[Any]) -> tuple[bytes, ...]:
-    """Return the values of the scalar arguments: a loop's length, an image's width."""
+    """Return the values of the scalar arguments, such as a loop's length or an image's width."""
     pairs = zip(unit.signature.params, arguments, strict=True)
     constants = ((p, a) for p, a in pairs if p.reference and p.space == "constant")
     scalars = (a for _, a in constants if a is not None and not isinstance(a, int))

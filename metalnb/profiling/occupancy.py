@@ -24,7 +24,7 @@ class Occupancy:
     Attributes
     ----------
     groups : int
-        Threadgroups that fit.
+        The number of threadgroups that fit.
     share : float
         Resident threads as a fraction of those that a processor can hold.
     limit : {"threads", "registers", "threadgroup memory", "threadgroups"}

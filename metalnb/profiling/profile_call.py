@@ -42,13 +42,13 @@ def profile(
     Parameters
     ----------
     kernel : Kernel or Dispatch
-        For any engine; the counted build of the engine ``cpu`` runs it.
+        A kernel for any engine; the counted build of the engine ``cpu`` runs it.
     *args, **call
         As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays are not changed.
     seconds : float, optional
-        The time after which no further threadgroup is started. Those that ran are spread evenly over the grid, and
-        their counts are scaled. A dispatch whose accesses are not all proven to be in bounds first runs in full, to
-        check them.
+        The time after which no further threadgroup is started. The threadgroups that ran are spread evenly over the
+        grid, and their counts are scaled. A dispatch whose accesses are not all proven to be in bounds first runs in
+        full, to check them.
     banks : int, optional
         The number of banks of threadgroup memory, each 4 bytes wide: 1 to 64.
     device : str, optional
@@ -62,9 +62,9 @@ def profile(
     Raises
     ------
     ArgumentError, LaunchError
-        As a call of the kernel; for an impossible number of banks or seconds, or an unknown device.
+        As a call of the kernel; also if the number of banks or seconds is impossible, or the device is unknown.
     CompileError
-        Also for a kernel that does not run in vector registers, with the reason.
+        If the kernel does not compile, or does not run in vector registers; the message says why.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
 
 @contextlib.contextmanager
 def _restored_pointees(dispatch: Dispatch) -> Iterator[None]:
-    """Restore the arrays that structs point to at the end: the other arguments are copied."""
+    """Restore, at the end, the arrays that structs point to: only the other arguments are copies."""
     structs = [a for a in dispatch.arguments if isinstance(a, Pointed)]
     saved = [(memory, memory.copy()) for struct in structs for memory in struct.memories]
     try:

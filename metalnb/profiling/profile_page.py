@@ -1,4 +1,4 @@
-"""A profile as HTML: the source with a heat map and figures beside each line, and a picture of each access."""
+"""Render a profile as HTML: the source with a heat map and figures beside each line, and a picture of each access."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _table(profile: Profile) -> str:
 def _code(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
     """Return a source line that wraps with a hanging indent; its own indentation takes no space.
 
-    It is a `pre`, in which nbconvert keeps spaces.
+    The line is a `pre` element, in which nbconvert keeps spaces.
     """
     bare = text.lstrip()
     indent = text[: len(text) - len(bare)]
@@ -125,7 +125,7 @@ def _dedent(lines: list[str]) -> list[str]:
 
 
 def _shown_lines(profile: Profile, source: list[str]) -> Iterator[int]:
-    """Yield the lines to show: those with figures, those between them and those leading to them; or all."""
+    """Yield the lines to show: from a little before the first line with figures to just after the last; or all."""
     numbers = [line.line for line in profile.lines]
     line_numbers = [n for n in numbers if 0 < n <= len(source)]
     if line_numbers:
@@ -162,7 +162,7 @@ def _row(number: int, line: LineCost, figures: tuple[str, ...], shown: list[int]
 
 
 def _sort_keys(line: LineCost) -> tuple[float, ...]:
-    """Return the sort keys of the columns; for lanes, the number of idle ones."""
+    """Return the sort keys of the columns; the column of lanes is sorted by the number of idle lanes."""
     idle = LANES - line.lanes
     return (
         line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.simd, line.asked, line.traveled,

@@ -25,11 +25,11 @@ class Profile(Rendered):
     ----------
     kernel : str
     source : str
-        The cell.
+        The cell's source.
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     groups, sampled : int
-        The number of threadgroups, and of those that ran; if these are fewer, counts are scaled.
+        The number of threadgroups, and how many of them ran; if not all of them did, the counts are scaled.
     lines : tuple of LineCost
     barriers : tuple of BarrierCost
     buffers : tuple of BufferUse
@@ -37,7 +37,7 @@ class Profile(Rendered):
     registers : int
         Registers of 32 bits per thread: an estimate.
     threadgroup_bytes : int
-        Threadgroup memory, both the call's and the kernel's.
+        The bytes of threadgroup memory, from the call and from the kernel's declarations.
     banks : int
         Banks of threadgroup memory, each 4 bytes wide.
     devices : tuple of str
@@ -85,17 +85,17 @@ class Profile(Rendered):
 
     @property
     def read(self) -> int:
-        """Bytes that must come from memory, each once."""
+        """The bytes that must be read from memory, each counted once."""
         return sum(b.read for b in self.buffers if b.space == "device")
 
     @property
     def written(self) -> int:
-        """Bytes that must go to memory, each once."""
+        """The bytes that must be written to memory, each counted once."""
         return sum(b.written for b in self.buffers if b.space == "device")
 
     @property
     def bytes(self) -> int:
-        """The minimum traffic in bytes: each sector once."""
+        """The minimum traffic in bytes: each sector is counted once."""
         return self.read + self.written
 
     @property

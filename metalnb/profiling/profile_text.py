@@ -1,4 +1,4 @@
-"""A profile as text: a header, the findings, and a row for each source line."""
+"""Render a profile as text: a header, the findings, and a row for each source line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def profile_text(profile: Profile) -> str:
 
 
 def headline(profile: Profile) -> str:
-    """Return a sentence about what was counted."""
+    """Return a sentence that says how many threads and threadgroups were counted."""
     grid, group = threads(trim_grid(profile.grid)), threads(trim_grid(profile.threadgroup))
     is_complete = profile.sampled == profile.groups
     if profile.groups == 1:
@@ -91,7 +91,7 @@ def abbreviate(number: float) -> str:
 
 
 def line_cells(line: LineCost, total: float) -> tuple[str, ...]:
-    """Return a line's figures as `COLUMNS` names them; an empty text for none."""
+    """Return a line's figures, in the order of `COLUMNS`; a missing figure is an empty text."""
     lanes = f"{line.lanes:.0f}" if abs(line.lanes - round(line.lanes)) < 0.05 else f"{line.lanes:.1f}"
     return (
         percent(line.cycles / total) if total else "", abbreviate(line.runs), lanes if line.runs else "",

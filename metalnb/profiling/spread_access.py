@@ -12,7 +12,7 @@ from .profile_record import Profile
 
 __all__ = ["describe_spread", "padding_for"]
 
-_ENOUGH_STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
+_ENOUGH_STEPS = 8  # accesses per SIMD-group; a larger number is attributed to a loop
 _TRANSFERS = 4  # transfers of a sector if a loop uses it piece by piece
 _MAX_PADDING = 32  # elements
 _SORT = "Sort the lookups, or stage the table through threadgroup memory"
@@ -50,7 +50,7 @@ def _simd_groups(profile: Profile) -> int:
 
 
 def _swap_helps(access: AccessCost, profile: Profile) -> bool:
-    """Return whether threads that are adjacent in y access memory close together, as far as is known."""
+    """Return whether threads that are adjacent in y are known to access memory close together."""
     x, y, _ = profile.threadgroup
     if x >= LANES or y == 1:
         return profile.grid[1] > 1
@@ -68,7 +68,8 @@ def padding_for(access: AccessCost, profile: Profile) -> int:
     """Return the padding, in elements, for rows of an array in threadgroup memory that avoids conflicts.
 
     A row is assumed to be as long as the distance between adjacent lanes, rounded up to words. All accesses of the
-    array are counted: a padding may help a column and harm a row. 0 if no padding removes half of the conflicts.
+    array are counted, since a padding may help a column and harm a row. The result is 0 if no padding removes half of
+    the conflicts.
     """
     row = abs(access.apart or 0)
     if row < access.size:
@@ -86,7 +87,7 @@ def padding_for(access: AccessCost, profile: Profile) -> int:
 def _extra_passes(access: AccessCost, row: int, longer: int, banks: int) -> int:
     """Return the avoidable passes of an access's sample, with longer rows, counted as in `AccessCost`.
 
-    Accesses of 8 bytes are made for half a SIMD-group at a time; those of 16 bytes for a quarter.
+    Accesses of 8 bytes are made for half a SIMD-group at a time, and accesses of 16 bytes for a quarter.
     """
     addresses = [None if at is None else at // row * longer + at % row for at in access.sample]
     at_once = LANES * 4 // max(4, min(access.size, 16))

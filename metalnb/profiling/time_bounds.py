@@ -1,9 +1,9 @@
 """Lower bounds on a device's time, resource by resource: counts divided by rates. A model, never a measured time.
 
-Each bound assumes that its resource is always busy and that all others cost nothing; a kernel takes at least as long as
-the greatest bound. A threadgroup runs on one processor, so with fewer threadgroups than processors the others are idle.
-Caches are assumed to be perfect: each sector of memory is transferred once. Latency, launches and instruction order are
-ignored.
+Each bound assumes that its resource is always busy and that all other resources cost nothing; a kernel takes at least
+as long as the greatest bound. A threadgroup runs on one processor, so with fewer threadgroups than processors some
+processors are idle. Caches are assumed to be perfect: each sector of memory is transferred once. Latency, launches and
+instruction order are ignored.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class ResourceBound:
     resource : {"memory", "loads and stores", "threadgroup memory", "arithmetic", "integers", "special functions"}
     seconds : float
     line : int
-        The line with the largest share of it; 0 if unknown.
+        The line that uses most of the resource; 0 if unknown.
     why : str
-        Why that line is costly, besides its operations.
+        Why that line is costly, apart from the number of its operations.
     public : bool
         Whether all figures behind it are published by the device's maker.
     """
@@ -114,7 +114,7 @@ def describe_estimate(profile: Profile, device: str) -> str:
 
 
 def describe_bottleneck(profile: Profile) -> str:
-    """Describe the bottleneck on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
+    """Describe the bottleneck on each device, ``memory on an M2 (line 3)``, and which devices are not filled."""
     devices: dict[str, list[str]] = {}
     idle = []
     for name in profile.devices:
@@ -148,7 +148,7 @@ def _costliest_line(profile: Profile, name: str) -> int:
 
 
 def _most_scattered(profile: Profile) -> tuple[int, str]:
-    """Return the line whose accesses touch the most cache lines, and how many per access, if fewer suffice."""
+    """Return the line whose accesses touch the most cache lines and, if fewer suffice, how many each access touches."""
     access = max(profile.accesses, key=lambda a: a.lines, default=None)
     if access is None or not access.lines:
         return 0, ""

@@ -1,4 +1,4 @@
-"""Merge accesses of a vector's components that clang split from one access of the vector."""
+"""Merge the accesses of components into which clang has split one access of a vector."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def merge_components(unit: Unit, counts: Counts, access: AccessCount) -> AccessC
 
 
 def _are_all_marked(counts: Counts, access: AccessCount, starts: list[int], parts: int) -> bool:
-    """Return whether all components of the sample's vectors were accessed, as the kernel may need only one."""
+    """Return whether all components of the sample's vectors were accessed; the kernel may need only some."""
     access_marks = counts.marks[access.region]
     granule = access_marks.granule
     bit = READ if access.kind == READ else WRITE

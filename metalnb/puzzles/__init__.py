@@ -6,7 +6,7 @@
 >>> puzzles.show(add_ten)          # what each thread reads and writes
 >>> puzzles.hint("add_ten")        # a nudge; again for the next
 
-A puzzle is a short kernel to write, checked against a specification in NumPy. ``puzzle`` is the record of one;
+A puzzle is a short kernel to write, checked against a specification in NumPy. ``puzzle`` is the record of a puzzle;
 ``elementwise_puzzles``, ``cooperative_puzzles``, ``lane_puzzles`` and ``tile_puzzles`` (with ``inputs``) contain them,
 and ``solutions`` one way to solve each. ``checker`` judges a kernel, with ``simdgroup_order``, which runs the
 SIMD-groups in another order, and ``budgets``, which limit the cost of a correct answer; ``access_diagram`` draws. The
@@ -45,7 +45,7 @@ def puzzle(name: str | int) -> Puzzle:
     Raises
     ------
     ArgumentError
-        For an unknown puzzle.
+        If the puzzle is unknown.
     """
     if not isinstance(name, str) and name in range(1, len(PUZZLES) + 1):
         return list(PUZZLES.values())[int(name) - 1]
@@ -66,9 +66,9 @@ def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
     Returns
     -------
     Verdict
-        True if it does. Otherwise its message says what is wrong: the first wrong element and its expected value,
-        elements never written, elements that two threads write, accesses beyond the end, and some missing barriers (a
-        CPU does not reveal every one); or what a correct answer does more often than the puzzle allows.
+        True if it does. Otherwise its message describes the error: the first wrong element and its expected value,
+        elements never written, elements that two threads write, accesses beyond the end, some missing barriers (a CPU
+        does not reveal all of them), or, for a correct answer, operations beyond the puzzle's limits.
     """
     return check_kernel(_puzzle_of(kernel, "check"), kernel, seed)
 

@@ -1,4 +1,4 @@
-"""The diagram of a dispatch: threads in the middle, their reads above, their writes below."""
+"""Draw a dispatch: threads in the middle, their reads above, their writes below."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
     Raises
     ------
     ArgumentError
-        For a kernel whose parameters are not those of the puzzle.
+        If the kernel's parameters are not those of the puzzle.
     EngineUnavailable
-        Where the validated build does not run: outside Linux.
+        If the validated build does not run here; it needs Linux.
     """
     inputs = puzzle.given(np.random.default_rng(0), puzzle.shown)
     names = [p.name for p in kernel.signature.buffers]
@@ -125,7 +125,7 @@ def _cells(count: int, shape: tuple[int, ...]) -> list[tuple[float, float]]:
 
 
 def _group_colors(launch: Any, group: int) -> Any:
-    """Return a function from a thread to its threadgroup's color."""
+    """Return a function that maps a thread to its threadgroup's color."""
     grid = launch["grid"]
     size = launch.get("threadgroup")
     if isinstance(grid, tuple) and isinstance(size, tuple):
@@ -175,7 +175,7 @@ def _thread(x: float, y: int, width: float, color: str, index: int) -> str:
 
 
 def _stray_cell(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
-    """Mark an access beyond the array, where the element would be, as far as there is room."""
+    """Mark an access beyond the array at the place where the element would be, if there is room."""
     x, width = _place_beyond(event.index, spans[event.buffer])
     y = rows[event.buffer]
     box = f'x="{x + 0.5:.1f}" y="{y}" width="{max(width - 1.5, 1):.1f}" height="18" rx="2"'

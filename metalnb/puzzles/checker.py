@@ -24,7 +24,7 @@ __all__ = ["Verdict", "check_kernel"]
 
 _GUARD = 64  # elements before and after each array, so that a wrong index is harmless
 _UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
-_PATIENCE = 10.0  # seconds after which a kernel is stopped, since its loop may be endless
+_PATIENCE = 10.0  # seconds after which a kernel is stopped: it may have an endless loop
 _SHOWN = 6
 _WRAPPED = 1 << 31  # a uint from here on has wrapped
 
@@ -38,7 +38,7 @@ class Verdict:
     puzzle : str
     passed : bool
     message : str
-        The error, its position, and what to look at; or that everything is right.
+        The error, its position, and a hint; for a correct kernel, a confirmation.
     """
 
     puzzle: str
@@ -109,13 +109,13 @@ def _check_other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
 
 
 def _check_budgets(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
-    """Return what a correct kernel does too often, according to its profile; empty if it stays within its budget."""
+    """Return a message about the budget that a correct kernel exceeds, by its profile; empty if it exceeds none."""
     if not puzzle.budgets:
         return ""
     out = np.zeros(np.shape(puzzle.spec(**case.inputs)), puzzle.dtype)
     try:
         counts = profile(kernel, **_arguments(kernel, {**case.inputs, puzzle.out: out}), **puzzle.launch(case.n))
-    except (CompileError, EngineUnavailable):  # a right kernel that cannot be profiled here
+    except (CompileError, EngineUnavailable):  # the kernel is correct but cannot be profiled here
         return ""
     return next(filter(None, (budget(counts) for budget in puzzle.budgets)), "")
 
@@ -171,7 +171,7 @@ def _fill(puzzle: Puzzle) -> np.uint32:
 
 
 def _between_guards(shape: tuple[int, ...], puzzle: Puzzle) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return memory with room before and after an output, and the output inside, as before the kernel runs."""
+    """Return memory with guards before and after an output, and the output inside, both as the kernel finds them."""
     count = int(np.prod(shape))
     memory = np.full(count + 2 * _GUARD, _fill(puzzle), np.uint32).view(puzzle.dtype)
     return memory, memory[_GUARD : _GUARD + count].reshape(shape)
@@ -239,7 +239,7 @@ def _compare(puzzle: Puzzle, actual: np.ndarray[Any, Any], expected: np.ndarray[
 
 
 def _find_race(puzzle: Puzzle, events: list[Event]) -> str:
-    """Return a message about an element that two threads wrote: which write is last depends on chance."""
+    """Return a message about an element that two threads wrote, since chance decides which write is last."""
     if not puzzle.once:
         return ""
     writers: dict[int, set[int]] = {}

@@ -1,4 +1,4 @@
-"""Inputs of puzzles 9 to 34: random ones, and edge cases that only a careful kernel handles."""
+"""Make the inputs of puzzles 9 to 34: random inputs, and edge cases that only a careful kernel handles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def large_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Rows whose exp overflows, rows whose exp is 0 throughout, and one between."""
+    """Rows for which exp overflows, rows for which it is 0 throughout, and a row between these."""
     offsets = np.array([[200], [-200], [0], [200], [-200]], np.float32)
     return {"a": floats(rng, (5, n)) + offsets, "n": n}
 
@@ -64,7 +64,7 @@ def values(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def counted_values(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Integers from 0 to 15, and how many."""
+    """Integers from 0 to 15, and their number."""
     return {**values(rng, n), "n": n}
 
 
@@ -74,7 +74,7 @@ def square(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def one_array(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """One array, which the grid fits."""
+    """One array, as long as the grid."""
     return {"a": floats(rng, n)}
 
 
@@ -114,8 +114,8 @@ ARG_MAX = (
     ),
 )
 
-# The values of random rows are so close together that softmax works with any of them in place of the largest. In these
-# rows only the largest works; it is last in the first row, and elsewhere in the others.
+# In random rows the values are so close together that softmax works with any of them in place of the largest. In these
+# rows only the largest value works; it is the last one in the first row, and elsewhere in the other rows.
 _WIDE_ROWS = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in range(5)])
 SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE_ROWS.astype(np.float32), "n": 100}),)
 

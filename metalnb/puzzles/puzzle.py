@@ -28,7 +28,7 @@ class Case:
     Attributes
     ----------
     description : str
-        What is special about them; it continues "with a of 100 elements, …".
+        The special property of the inputs; the text continues "with a of 100 elements, …".
     n : int
         The size, for `Puzzle.launch`.
     inputs : dict
@@ -66,7 +66,7 @@ class Puzzle:
     shown : int
         The size that `show` draws.
     hints : tuple of str
-        From a nudge to nearly the answer.
+        The hints, from a nudge to nearly the answer.
     out : str
         The parameter that is written.
     dtype : type
@@ -76,8 +76,8 @@ class Puzzle:
     zeroed : bool
         Whether the output starts as 0, so that an element that is never written is not an error.
     budgets : tuple of callable
-        Limits on the cost of a correct answer: each takes a `Profile` at the last size and returns what exceeds the
-        limit, or an empty string.
+        Limits on the cost of a correct answer: each takes a `Profile` at the last size and returns a message if it
+        exceeds the limit, else an empty string.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Puzzle:
         return Source(_HEAD + self.starter)
 
     def unknown_parameter(self, names: Iterable[str], inputs: Mapping[str, Any]) -> str:
-        """Return a message about a kernel's first parameter that the puzzle has no argument for; empty for none."""
+        """Return a message about the first parameter that the puzzle has no argument for; empty if there is none."""
         unknown = [name for name in names if name not in inputs and name != self.out]
         if not unknown:
             return ""

@@ -1,4 +1,4 @@
-"""The same kernel with its SIMD-groups in reverse order, which exposes a missing barrier.
+"""Compile a kernel with its SIMD-groups in reverse order, which exposes a missing barrier.
 
 A CPU runs the SIMD-groups of a threadgroup one after another, in order, up to the next barrier. A kernel that lacks a
 barrier may always be right in that order, yet sometimes be wrong on a GPU. In the twin made here the SIMD-group that
@@ -22,7 +22,7 @@ _POSITION = "thread_position_in_threadgroup"
 
 
 def reverse_simdgroups(kernel: Kernel, threadgroup: int) -> Kernel | None:
-    """Return the twin for one threadgroup with a number of threads; None if there is none."""
+    """Return the twin for one threadgroup with the given number of threads; None if the kernel cannot have one."""
     inputs = {i.attribute: i for i in kernel.signature.inputs}
     if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _SAME_INPUTS != {_POSITION}:
         return None

@@ -1,4 +1,4 @@
-"""Two-dimensional arrays that a stepper draws as images: the part to draw, and its contents before the run."""
+"""Choose the part of a two-dimensional array that a stepper draws, and keep its contents before the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["images_of"]
 
 _LARGEST_WHOLE = 48  # arrays of up to this many rows and columns are drawn in full
 _AROUND = 2  # pixels around the accessed elements
-_SMALLEST_PART = 32  # a part has at least this many rows and columns, if the array has
+_SMALLEST_PART = 32  # a part has at least this many rows and columns, or the entire array
 _MAX_NUMBERS = 1 << 14  # most numbers in a picture
 
 
@@ -28,10 +28,10 @@ def images_of(
     arrays : mapping of str to array
         The call's arguments by parameter, for their shapes.
     bound : mapping of str to array or buffer
-        Their memory.
+        The arguments' memory.
     memory : sequence of TraceMemory
     sizes : sequence of int
-        Bytes of an element of each.
+        The element size of each item of `memory`, in bytes.
     threads : sequence of sequences of TraceStep
     """
     ranges_by_memory: dict[int, list[range]] = {}
@@ -76,7 +76,7 @@ def _image(array: Any, bound: Any, size: int, accessed: Any) -> TraceImage | Non
 
 
 def _part(start: int, end: int, extent: int) -> tuple[int, int]:
-    """Return the range of rows, or columns, to draw: all if they are few, else those that are accessed."""
+    """Return the range of rows or columns to draw: all of them if they are few, else those that are accessed."""
     if extent <= _LARGEST_WHOLE:
         return 0, extent
     start, end = max(0, start - _AROUND), min(extent, end + _AROUND)

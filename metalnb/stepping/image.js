@@ -1,4 +1,4 @@
-// A two-dimensional array as an image, with the elements that the threads' statements access marked on it.
+// Draws a two-dimensional array as an image, with the elements that the threads' statements access marked on it.
 function metalnbImage(make, m, texts) {
   const {shape, per, first, steps, size: [rows, columns, parts], levels} = m.image;
   const bytes = Uint8Array.from(atob(m.image.values), c => c.charCodeAt(0));

@@ -1,8 +1,8 @@
-"""The order of execution on a GPU: SIMD-groups in lockstep, lanes diverging at branches and converging after them.
+"""Order steps as a GPU does: SIMD-groups run in lockstep, and lanes diverge at branches and converge after them.
 
-The traced build runs one thread after another. A GPU runs the lanes of a SIMD-group together: those at the earliest
-position in the program continue, and the others wait until they catch up. A position is earlier if it is in an earlier
-iteration of a loop, or further up in the same iteration. SIMD-groups run concurrently, up to a barrier.
+The traced build runs one thread after another. A GPU runs the lanes of a SIMD-group together: the lanes at the earliest
+position in the program continue, and the other lanes wait until these catch up. A position is earlier if it is in an
+earlier iteration of a loop, or further up in the same iteration. SIMD-groups run concurrently, up to a barrier.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StepPositions:
         self._calls = 0
 
     def enter(self) -> None:
-        """Enter a function: its steps come after the step that called it."""
+        """Enter a function, whose steps come after the step that called it."""
         self._calls += 1
         self._frames.append(_Frame((*self._last, self._calls), {}, set()))
 

@@ -1,4 +1,4 @@
-"""Positions in a cell's source, from libclang's cursors, and the text inserted there."""
+"""Find positions in a cell's source from libclang's cursors, and insert text there."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Site:
     Attributes
     ----------
     line, column : int
-        In the author's source, from 1.
+        The position in the author's source, from 1.
     width : int
-        Its length in that line, in characters; for a statement with a body, the length of its head.
+        The length of the statement in that line, in characters; if it has a body, the length of its head.
     order : int
         Its position among all sites of the source.
     kind : {"statement", "loop", "again", "end"}
@@ -64,7 +64,7 @@ class SourceMarks:
     Attributes
     ----------
     sites : list of Site
-        Those that were made.
+        The sites made so far.
     name : str
         The current function.
     loops : tuple of int
@@ -86,12 +86,12 @@ class SourceMarks:
         self._after: dict[int, list[str]] = {}
 
     def edits(self) -> list[Edit]:
-        """Return the insertions: at one position, first those that close, then those that open."""
+        """Return the insertions; at the same position, closing insertions come before opening ones."""
         places = sorted({*self._before, *self._after})
         return [Edit(p, p, "".join([*self._after.get(p, []), *self._before.get(p, [])])) for p in places]
 
     def offset(self, byte_offset: int) -> int:
-        """Return an offset in characters from one in bytes."""
+        """Convert an offset in bytes to an offset in characters."""
         return byte_offset if self._is_ascii else len(self._data[:byte_offset].decode(errors="ignore"))
 
     def token(self, offset: int) -> int:
@@ -128,7 +128,7 @@ class SourceMarks:
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         names = tuple(scope)
-        author_names = tuple(name.removeprefix(HANDED) for name in names)  # those of inputs at program scope
+        author_names = tuple(name.removeprefix(HANDED) for name in names)  # HANDED marks inputs
         stop = self.text.find("\n", offset)
         stop = min(end, stop if stop >= 0 else len(self.text))
         text = self.cell.edited

@@ -1,4 +1,4 @@
-"""A cell with a call before each statement, which records the thread's position and the variables in scope.
+"""Insert a call before each statement of a cell; it records the thread's position and the variables in scope.
 
 The source passed to clang is edited at the extents that libclang reports, so templates, lambdas and helpers need no
 special treatment: ``$step`` (engine/cpu/steps.h) is a template, whose types clang deduces. No line moves. The expansion
@@ -139,7 +139,7 @@ class _Writer(SourceMarks):
             self.mark_parts(cursor, kind, dict(scope))
 
     def reports_itself(self, cursor: Any, kind: str) -> bool:
-        """Return whether a statement needs no report: a loop, whose condition reports, or an empty declaration."""
+        """Return whether a statement needs no call: a loop, whose condition has one, or an empty declaration."""
         if kind == "DECL_STMT":
             return not _does_something(cursor)
         word = _LOOPS.get(kind, "") if kind != "CXX_FOR_RANGE_STMT" else ""
@@ -227,7 +227,7 @@ class _Writer(SourceMarks):
 
 
 def _does_something(cursor: Any) -> bool:
-    """Return whether a declaration initializes a variable; none does in threadgroup memory."""
+    """Return whether a declaration initializes a variable; one in threadgroup memory does not."""
     for variable in cursor.get_children():
         if variable.kind.name == "VAR_DECL":
             words = [t.spelling for t in variable.get_tokens()]

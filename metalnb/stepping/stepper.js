@@ -20,7 +20,7 @@ function metalnbStepper(name, data) {
   const perRow = plane ? size[0] : 32;
   const barriers = [...new Set(steps.flatMap(s => s.filter(x => x[2]).map(x => x[1])))].sort((a, b) => a - b);
 
-  // The number of the step that a thread is about to take before tick `at`; the count of its steps if it has ended.
+  // The number of the step that a thread is about to take before tick `at`; after its end, the number of its steps.
   const pending = (t, at) => {
     let low = 0, high = steps[t].length;
     while (low < high) {
@@ -150,7 +150,7 @@ function metalnbStepper(name, data) {
         return {m, image};
       }
       const total = m.shape.reduce((a, b) => a * b, 1);
-      // Structs and vectors are long: fewer per row, and one that fills a row wraps to the next line.
+      // Structs and vectors are long, so a row has fewer of them; one that fills a row wraps to the next line.
       const longest = [...m.initial || [], ...m.writes.filter((_, j) => j % 4 === 3)]
         .reduce((most, v) => Math.max(most, v < 0 ? 1 : texts[v].length), 1);
       const perLine = longest > 12 ? Math.max(1, 2 ** Math.floor(Math.log2(112 / longest))) : 16;

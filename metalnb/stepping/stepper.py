@@ -1,4 +1,4 @@
-"""A trace as HTML: a self-contained stepper, and a table for pages without scripts."""
+"""Render a trace as HTML: a self-contained stepper, and a table for pages without scripts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
     texts, statements = _Texts(), _Statements()
     with_variables = _threads_with_variables(trace)
     changes, touches = {}, {}
-    tracks: dict[tuple[Any, ...], int] = {}  # threads on the same path share one
+    tracks: dict[tuple[Any, ...], int] = {}  # threads on the same path share a track
     path_numbers = []
     memory_drawn = _memory_to_draw(trace)
     writes: list[list[tuple[int, int, int, int]]] = [[] for _ in trace.memory]
@@ -107,7 +107,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
 
 
 class _Statements:
-    """The statements that threads are at: line, column, width, function, variables in scope."""
+    """The statements that threads stop at: line, column, width, function and variables in scope."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
@@ -126,7 +126,7 @@ class _Statements:
 
 
 def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
-    """Return the variables that changed since the function's previous step, for each step: names, values."""
+    """Return, for each step, the names and values of the variables that changed since the function's previous step."""
     latest: dict[tuple[int, str], str] = {}
     rows = []
     for step in thread:
@@ -146,12 +146,12 @@ def _touches(accesses: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int
     for touch in accesses:
         value = touch.values[0] if touch.length == 1 and touch.values else touch.values
         row = touch.memory, touch.first, int(touch.written), texts(value_text(value))
-        rows[row[:3] if touch.written else row] = row  # of a struct, the state after its last field
+        rows[row[:3] if touch.written else row] = row  # for a struct, the state after its last field
     return list(rows.values())
 
 
 def _threads_with_variables(trace: KernelTrace) -> set[int]:
-    """Return the threads whose variables the page has: all, a SIMD-group's, or the chosen one."""
+    """Return the threads whose variables the page shows: all, one SIMD-group's, or only the chosen thread."""
     cost = [sum(1 + len(s.touched) for s in thread) for thread in trace.threads]
     threads = enumerate(trace.threads)
     with_variables = [t for t, thread in threads if not thread or thread[0].variables or t == trace.thread]
@@ -160,7 +160,7 @@ def _threads_with_variables(trace: KernelTrace) -> set[int]:
 
 
 def _span(trace: KernelTrace) -> tuple[int, int]:
-    """Return the first and last source lines that a thread reaches, extended by the lines leading there."""
+    """Return the first and last source lines that a thread reaches, extended by the lines before them."""
     lines = [s.line for thread in trace.threads for s in thread]
     if not lines:
         return 1, trace.source.count("\n") + 1
@@ -209,7 +209,7 @@ def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]],
 
 
 def _as_numbers(memory: TraceMemory) -> bool:
-    """Return whether a two-dimensional array is small enough to show its numbers."""
+    """Return whether a two-dimensional array is small enough for its numbers to be shown."""
     image = memory.image
     return image is not None and memory.size <= _DRAWN_BUFFER and image.values.shape[2] == 1 and image.shape[1] <= 64
 

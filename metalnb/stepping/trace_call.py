@@ -27,7 +27,7 @@ from .wrong_write import aim_at, wrong_element
 __all__ = ["trace"]
 
 
-_ALL = 256  # the largest threadgroup for which all threads' variables are kept; a larger one keeps a SIMD-group's
+_ALL = 256  # for a threadgroup of at most this size the variables of all threads are kept, else those of a SIMD-group
 
 
 def trace(
@@ -41,7 +41,7 @@ def trace(
     Parameters
     ----------
     kernel : Kernel
-        For any engine that shares Python's memory; the traced build of the engine ``cpu`` runs it.
+        A kernel for any engine that shares Python's memory; the traced build of the engine ``cpu`` runs it.
     *args, **call
         As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays are not changed.
     thread : int or tuple of int, optional
@@ -49,8 +49,9 @@ def trace(
     group : int or tuple of int, optional
         The position of the threadgroup that runs, instead of ``thread``; by default the first one.
     until : Validation, Difference or str, optional
-        A wrong element, instead of these: the stepper opens at the thread and the statement that last wrote it.
-        A report of `validate` with ``expected=`` means the first wrong one, ``"out[3, 5]"`` an element of an output.
+        A wrong element, instead of ``thread`` or ``group``: the stepper opens at the thread and the statement that last
+        wrote it. A report of `validate` with ``expected=`` selects its first wrong element, ``"out[3, 5]"`` an element
+        of an output.
 
     Returns
     -------
@@ -59,21 +60,21 @@ def trace(
     Raises
     ------
     ArgumentError
-        For a thread or group outside the grid, or if both are given; for an element that no thread wrote.
+        If the thread or group is outside the grid, if both are given, or if no thread wrote the element.
     ArgumentError, LaunchError
-        As a call of the kernel; for an empty grid.
+        As a call of the kernel; also if the grid is empty.
     CompileError
         If the kernel cannot be traced.
     EngineUnavailable
-        Where the traced build does not run: outside Linux.
+        If the traced build does not run here; it needs Linux.
 
     Notes
     -----
     For a threadgroup of more than 256 threads, only the variables of ``thread``'s SIMD-group are kept.
 
-    Only this threadgroup runs, so the writes of others are missing. The lanes of a SIMD-group are shown in lockstep; a
-    kernel with a race may show values here that it would not have on a device: see `validate`. Functions of header
-    cells are stepped over.
+    Only this threadgroup runs, so the writes of other threadgroups are missing. The lanes of a SIMD-group are shown in
+    lockstep; a kernel with a race may show values here that it would not have on a device: see `validate`. Functions of
+    header cells are stepped over.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def trace(
 
 
 def _with_images(reader: TraceReader, dispatch: Any, args: Any, call: Any, threads: Any) -> tuple[TraceMemory, ...]:
-    """Return the memory that the threads share, two-dimensional arrays with their images."""
+    """Return the memory that the threads share; two-dimensional arrays have their images."""
     bound = {
         p.name: a
         for p, a in zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)

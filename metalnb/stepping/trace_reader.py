@@ -22,7 +22,7 @@ class TraceReader:
     ----------
     memory : list of TraceMemory
     sizes : list of int
-        Bytes of an element of each.
+        The element size of each item of `memory`, in bytes.
     lost : set of int
         The threads that were stopped at an access outside all memory.
     """
@@ -39,7 +39,7 @@ class TraceReader:
         self._describe()
 
     def _describe(self) -> None:
-        """Find the contents of each region, by its parameter or by the variables that refer to it."""
+        """Find out what each region contains, from its parameter or from the variables that refer to it."""
         variables: dict[int, tuple[str, str]] = {}
         for event in self.run.events:
             if isinstance(event, Step):
@@ -82,7 +82,7 @@ class TraceReader:
                 self.decoder.value(element, data[k * size : k * size + size]) for k in range(len(data) // size)
             )
         self._numbers[i] = (len(self.memory), size)
-        self._bytes[i] = bytearray(region.initial or bytes(region.size))  # a store may be to a part of an element
+        self._bytes[i] = bytearray(region.initial or bytes(region.size))  # a store may change only part of an element
         self.sizes.append(size)
         self.memory.append(TraceMemory(name, space, element, shape, initial))
 
@@ -90,7 +90,7 @@ class TraceReader:
         """Return a pointer's target as text; a pointer out of bounds keeps the name of its array."""
         if not address:
             return "null"
-        reach = {True: (9 << 30, 17 << 30), False: (0, 0)}  # the addresses around the arguments are unused
+        reach = {True: (9 << 30, 17 << 30), False: (0, 0)}  # addresses around the arguments are unused
         for i, region in enumerate(self.run.regions):
             margin_before, margin_after = reach[region.is_argument]
             if region.start - margin_before <= address <= region.start + region.size + margin_after:
@@ -144,7 +144,7 @@ class TraceReader:
     def _step(self, pending_step: _PendingStep, tick: int, k: int, thread_steps: list[ThreadStep]) -> TraceStep:
         site = self.text.sites[pending_step.event.site]
         variables = {}
-        values = pending_step.event.values  # none for a thread that was not chosen
+        values = pending_step.event.values  # a thread that was not chosen has none
         for name, value in zip(site.names, values, strict=False):
             if "__local" in value.type and not value.type.endswith("*__private"):
                 continue  # threadgroup memory is shown in full

@@ -24,10 +24,10 @@ class Touch(NamedTuple):
     first : int
         The first element, counted along the last dimension first.
     length : int
-        Elements.
+        The number of elements.
     written : bool
     values : tuple
-        The elements read, or left after the write.
+        The elements' values, as read or after the write.
     """
 
     memory: int
@@ -37,13 +37,13 @@ class Touch(NamedTuple):
     values: tuple[Any, ...]
 
     def covers(self, element: int) -> bool:
-        """Return whether an element is among them."""
+        """Return whether the access includes an element."""
         return self.first <= element < self.first + self.length
 
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """A thread before a statement.
+    """The state of a thread before a statement.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class TraceMemory:
     initial : tuple or None
         The elements before the run; None for threadgroup memory, where they are unknown.
     image : TraceImage or None
-        For a two-dimensional array that the threads access.
+        The image of a two-dimensional array that the threads access.
     """
 
     name: str
@@ -139,11 +139,11 @@ class TraceAim:
     Attributes
     ----------
     memory, element : int
-        Indices into `KernelTrace.memory`, and into its elements.
+        The index into `KernelTrace.memory`, and the element's index in that array.
     tick : int
         The tick after the statement that writes it, where the stepper opens.
     text : str
-        The aim as a sentence.
+        A sentence that describes the requested element.
     """
 
     memory: int
@@ -164,7 +164,7 @@ class KernelTrace(Rendered):
     group : tuple of 3 int
         The threadgroup's position.
     size : tuple of 3 int
-        Its actual size, smaller than ``threadgroup`` at the grid's far edges.
+        The actual size of the threadgroup, which is smaller than ``threadgroup`` at the grid's far edges.
     thread : int
         The thread to show first, by its index in the threadgroup.
     threads : tuple of tuple of TraceStep
@@ -200,14 +200,14 @@ class KernelTrace(Rendered):
         Parameters
         ----------
         tick : int
-            `ticks` for the end.
+            The tick; `ticks` is the end of the trace.
         name : str
             The name of one of `memory`.
 
         Returns
         -------
         values, writers : list
-            In memory's order; None, and -1, for elements not yet written.
+            One item per element, in memory order; None and -1 for elements not yet written.
         """
         number = next(i for i, m in enumerate(self.memory) if m.name == name)
         memory = self.memory[number]

@@ -1,4 +1,4 @@
-"""A trace as text: the steps of one thread, each with its changes."""
+"""Render a trace as text: the steps of one thread, each with its changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def trace_text(trace: KernelTrace) -> str:
 
 
 def _first(trace: KernelTrace) -> int:
-    """Return the first step to show; if an element was requested, early enough to include its write."""
+    """Return the first step to show; if an element was requested, it is early enough to include the write."""
     if trace.aim is None:
         return 0
     count = sum(step.tick <= trace.aim.tick for step in trace.threads[trace.thread])

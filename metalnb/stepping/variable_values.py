@@ -58,7 +58,7 @@ class Decoder:
     ----------
     structs : mapping of str to StructFields
     pointer_text : callable
-        Maps an address to its contents' name: ``&x[3]``.
+        Maps an address to a text that names its target: ``&x[3]``.
     """
 
     def __init__(self, structs: Mapping[str, StructFields], pointer_text: Callable[[int], str]) -> None:
@@ -67,7 +67,7 @@ class Decoder:
         self._cache: dict[tuple[str, bytes], Any] = {}
 
     def value(self, spelling: str, data: bytes) -> Any:
-        """Return a number, a tuple of them, a dict of fields, or else text; None if unknown."""
+        """Return a number, a tuple of numbers, a dict of fields, or a text; None if the value is unknown."""
         key = spelling, data
         if key not in self._cache:
             self._cache[key] = self._value(spelling, data)
@@ -144,7 +144,7 @@ def _number(scalar: str, data: bytes) -> Any:
 
 
 def value_text(value: Any, *, in_full: bool = True) -> str:
-    """Return a value as MSL would write it, briefly; ``in_full`` false for a cell of a picture."""
+    """Return a value briefly, as MSL would write it; ``in_full`` is False for a cell of a picture."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

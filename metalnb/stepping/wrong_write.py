@@ -1,4 +1,4 @@
-"""The argument ``until=`` of `trace`: find the thread that wrote a wrong element, and the step that did."""
+"""Handle ``until=`` of `trace`: find the thread that wrote a wrong element, and the step that wrote it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WrongElement(NamedTuple):
     label : str
         ``"out[3, 5]"``.
     byte : int
-        Its byte offset in the array.
+        The element's byte offset in the array.
     thread : tuple of 3 int
         The position in the grid of the thread that last wrote it.
     position : str
@@ -60,7 +60,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
     Raises
     ------
     ArgumentError
-        If `until` names no element of an output, or no thread wrote the element.
+        If `until` does not name an element of an output, or no thread wrote the element.
     """
     difference = _difference(until) if isinstance(until, (Validation, Difference)) else None
     name, index = (difference.name, difference.index) if difference else _parse_element(until)

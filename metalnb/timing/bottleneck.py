@@ -14,17 +14,17 @@ from .units import percent, seconds
 
 __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "cache_source"]
 
-BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # if traffic is not counted
-FASTER = 1.10  # exceeding a limit by more than this factor is not noise
+BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # for missing counts
+FASTER = 1.10  # exceeding a limit by more than this factor is not due to noise
 _BOUND_FROM = 0.7  # from this fraction of a limit, the kernel is bound by it
 _LAUNCH = 0.2  # a launch that takes more than this fraction of the time is reported
-_LIMIT, _CACHES = 2, 50  # no real bandwidth exceeds this many times the limit, of memory and of caches
+_LIMIT, _CACHES = 2, 50  # the most by which a real bandwidth exceeds the limit: of memory, of caches
 _PARTLY = 4  # arrays below this many last-level caches may partly be cached from the last dispatch
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What limits a kernel.
+    """The resource that limits a kernel.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def cache_source(share: float | None, bytes_moved: int | None, cache: int | None
     Parameters
     ----------
     share : float or None
-        Its bandwidth as a fraction of the limit.
+        The kernel's bandwidth as a fraction of the limit.
     moved, cache : int or None
         The bytes of its arrays, and of the device's last-level cache.
     """
@@ -89,7 +89,7 @@ def _neither(timing: Timing, share: float | None, part: float | None) -> Bottlen
 
 
 def _waits_for(timing: Timing) -> str:
-    """Return what else takes the time: known causes if the kernel was counted, otherwise possible ones."""
+    """Return what else takes the time: known causes if the kernel was counted, otherwise possible causes."""
     if timing.counted:
         return f"what a GPU would wait for: {timing.counted[0]}"
     if not timing.most_needed:

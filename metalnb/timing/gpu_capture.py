@@ -24,16 +24,16 @@ def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | 
     Parameters
     ----------
     path : path, optional
-        Must end in ``.gputrace`` and not exist yet.
+        The file to create, which must end in ``.gputrace`` and not exist yet.
     engine : str, optional
-        By default the one in use. Only `metal` records.
+        The engine to record; by default the one in use. Only `metal` can record.
 
     Raises
     ------
     ArgumentError
         If the engine does not record, or the file cannot be created.
     EngineUnavailable
-        If Metal does not record.
+        If Metal cannot record in this process.
     """
     device_engine = engines.named(engine)
     record = getattr(device_engine, "record", None)

@@ -13,7 +13,7 @@ def lambda_text(function: Any) -> str:
     code = getattr(function, "__code__", None)
     if code is None:
         return ""
-    positions = code.co_positions()  # one for each instruction; the function's prologue has none, or an empty one
+    positions = code.co_positions()  # a range for each instruction; in the prologue it is missing or empty
     spans = [p for p in positions if p[0] and p[1] and p[2] is not None and p[3] is not None and p[:3:2] != p[1::2]]
     if not spans:
         return ""

@@ -1,7 +1,7 @@
 """The kernels that measure the limits: each does one thing, as fast as the engine can.
 
-Several are tried for each limit, because the form that suits a CPU (one thread per float, which the compiler
-vectorizes) need not suit a GPU (four floats per thread); the best one counts.
+Several kernels are tried for each limit, because the form that suits a CPU (one thread per float, which the compiler
+vectorizes) may not suit a GPU (four floats per thread); the best result counts.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Probe:
     limit : str
         The field of `Limits` that it measures.
     source : str
-        With one kernel ``probe``, whose buffers are named a, b, c.
+        A cell with one kernel, ``probe``, whose buffers are named a, b, c.
     amount : float
         Bytes moved or operations done by each thread.
     elements : int
-        Floats of the first array per thread.
+        The floats of the first array that each thread handles.
     threads : int
         Threads in the grid; 0 for as many as the array needs.
     threadgroups : tuple of int
@@ -61,8 +61,8 @@ _BODY = {
 }
 _A, _B, _C = "device {0}* a", "device const {0}* b", "device const {0}* c"
 
-# Only reads: the store depends on a value that the array does not contain, which the compiler cannot know. Four distant
-# positions keep several memory channels busy.
+# These kernels only read: they store if they find a value that the array does not contain, which the compiler cannot
+# know. Reading at four distant positions keeps several memory channels busy.
 _READ = f"""{_HEAD}kernel void probe(device float* a, device const float* b, {_AT}, uint n [[threads_per_grid]]) {{
     if (b[i] + b[i + n] + b[i + 2 * n] + b[i + 3 * n] == -12345.0f) a[0] = 1.0f;
 }}
@@ -105,5 +105,5 @@ def _chains(count: int) -> Probe:
     return Probe(f"{count} chains", "flops", source, 2.0 * count * _ROUNDS * _UNROLLED, 1, _THREADS, (256,))
 
 
-# The best number depends on the latency of an fma and on the registers: on AVX-512 six, on a GPU fewer.
+# The best number of chains depends on an fma's latency and on the registers: it is six on AVX-512, fewer on a GPU.
 ARITHMETIC: tuple[Probe, ...] = tuple(_chains(n) for n in (2, 4, 6, 8))

@@ -1,7 +1,7 @@
-"""The best rates that an engine reaches: measured once, with kernels that do nothing else, and kept on disk.
+"""Measure the best rates that an engine reaches, once, with kernels that do nothing else, and keep them on disk.
 
-Rates measured while other programs used the processors, or with a large spread, are shown and used for a while, but not
-kept.
+Rates that were measured while other programs used the processors, or that have a large spread, are shown and used for a
+while, but not kept.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ __all__ = ["Limits", "limits", "remeasure"]
 
 _FORM = 4  # version of the record and of the measurement: older records are measured again
 _SPAN = 4  # an array is this many times as large as the last-level cache
-_BYTES = 1 << 27  # the most bytes per array, and the size if the last-level cache's is unknown
+_BYTES = 1 << 27  # the most bytes per array, and its size if that of the last-level cache is unknown
 _PART = 1 / 4  # all arrays together take at most this fraction of the free memory
 _RUNS = 7  # the most runs per probe and threadgroup size; the best counts
 _SECONDS = 1.5  # no round of runs begins after this many seconds of runs,
 _WHOLE_TIME = 2.0  # … or after this many since the first probe began to compile
 _COMPILING = 3  # probes that are compiled at once: clang works on one while Python works on another
-_CROWDED = 0.30  # limits are not kept if others used more than this fraction of the processors' time,
+_CROWDED = 0.30  # limits are not kept if other programs used more than this fraction of all processors' time,
 _WIDE_SPREAD = 0.30  # … or if a limit's rates spread by more than this from round to round
 _PASSING = 300.0  # limits that are not kept are used for this many seconds
 _READS_ONLY = 0.9  # a mix with a larger fraction of reads is compared with reading alone,
@@ -62,9 +62,9 @@ class Limits(Rendered):
     ----------
     engine, device, machine : str
     date : str
-        Of the measurement: ISO 8601, local time.
+        The time of the measurement: ISO 8601, local time.
     versions : mapping of str to str
-        Of the software that the engine uses.
+        The versions of the software that the engine uses.
     read, write, copy, triad, update : float
         B/s of reading an array; of writing one; of ``a = b``; of ``a = b + q·c``; of ``a = q - a`` in place. Each byte
         counts once for a read and once for a write. On a CPU a write costs a read as well, because a cache line is
@@ -166,7 +166,7 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     Raises
     ------
     EngineUnavailable
-        If no engine, or not the named one, can run here.
+        If the named engine, or without a name any engine, cannot run here.
     """
     device_engine = engines.named(engine)
     key = _key(device_engine)
@@ -185,11 +185,11 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
 
 
 _recent: dict[str, tuple[float, Limits]] = {}
-_measuring = threading.Lock()  # two measurements at a time would halve each other's rates
+_measuring = threading.Lock()  # two simultaneous measurements would halve each other's rates
 
 
 def remeasure(engine: str | None) -> Limits | None:
-    """Measure again because a kernel exceeded the limits; None if they are less than five minutes old."""
+    """Measure the limits again because a kernel exceeded them; return None if they are less than five minutes old."""
     key = _key(engines.named(engine))
     measured_at, _ = _recent.get(key, (-math.inf, None))
     return None if time.monotonic() - measured_at < _PASSING else limits(engine=engine, again=True)
@@ -239,7 +239,7 @@ def _span(last: int | None) -> int:
 
 
 def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float, float]:
-    """Return the best rate for each limit, the fraction of the processors that others used meanwhile, and the spread.
+    """Return the best rate for each limit, the fraction of the processors that other programs used, and the spread.
 
     The probes alternate, so that a disturbance does not affect all runs of one of them.
     """
@@ -276,7 +276,7 @@ def _compile(engine: Engine, probe: Probe) -> Kernel:
 
 
 def _jobs(kernel: Kernel, probe: Probe, arrays: dict[str, Any]) -> Iterator[tuple[int, DispatchJob]]:
-    """Bind a probe for each threadgroup size; yield the number of threads with it."""
+    """Bind a probe for each threadgroup size; yield the number of threads and the job."""
     arguments = [arrays[p.name] for p in kernel.signature.buffers]
     grid = probe.threads or arguments[0].size // probe.elements
     for threadgroup in probe.threadgroups:

@@ -1,4 +1,4 @@
-"""Facts about the machine that need no measurement: its name and its caches."""
+"""Read facts about the machine that need no measurement: its name and its caches."""
 
 from __future__ import annotations
 

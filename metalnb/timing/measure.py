@@ -74,7 +74,7 @@ def measure(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call; for an empty grid; for an object that cannot be called.
+        As for the call; also if the grid is empty, or the object cannot be called.
     KernelFault
         If the kernel fails.
 
@@ -175,7 +175,7 @@ def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], options: dict[str, An
 
 
 def _shape(job: Job, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Timing that describe the run."""
+    """Return the fields of a `Timing` that describe the run."""
     if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
         pairs = zip(d.kernel.signature.params, d.arguments, strict=True)
@@ -208,7 +208,7 @@ def _describe(value: Any) -> str:
 
 
 def _exceeds_limits(timing: Timing) -> bool:
-    """Return whether a kernel was faster than the limits: if so, they were measured at a bad time."""
+    """Return whether a kernel was faster than the limits; if so, the limits were measured at a bad time."""
     source = cache_source(timing.share, timing.bytes, timing.cache)
     exceeds_memory = timing.share is not None and timing.share > FASTER and not source
     return exceeds_memory or bool(timing.throughput and timing.peak and timing.throughput > FASTER * timing.peak)

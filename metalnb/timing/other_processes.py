@@ -7,7 +7,7 @@ import time
 
 __all__ = ["BUSY", "OtherProcesses"]
 
-BUSY = 0.10  # fraction of all processors' time: if others used more, the result has a note
+BUSY = 0.10  # fraction of all processors' time: if other programs used more, the result has a note
 
 
 class OtherProcesses:
@@ -17,10 +17,10 @@ class OtherProcesses:
         self._before = _cpu_seconds()
 
     def share(self) -> float:
-        """Return the fraction of all processors' time that others used: programs, or other machines on this hardware.
+        """Return the fraction of all processors' time that other programs, or other machines on this hardware, used.
 
-        The system counts in ticks of 10 ms, so over a tenth of a second this is only accurate to a tenth. 0 if the
-        system does not report it.
+        The system counts in ticks of 10 ms, so over a tenth of a second the fraction is only accurate to a tenth. It is
+        0 if the system does not report the time.
         """
         current = _cpu_seconds()
         if current is None or self._before is None:
@@ -35,7 +35,7 @@ def _cpu_seconds() -> tuple[float, float, float] | None:
 
     try:
         cpu = psutil.cpu_times()._asdict()
-    except (OSError, TypeError, ValueError):  # a sandbox may hide these figures, or invent them
+    except (OSError, TypeError, ValueError):  # a sandbox may hide these figures, or make them up
         return None
     # Linux includes the time of guests in the user's, and a processor that waits for a disk is idle.
     total = sum(cpu.values()) - cpu.get("guest", 0.0) - cpu.get("guest_nice", 0.0)

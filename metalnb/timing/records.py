@@ -60,7 +60,7 @@ class Timing(Rendered):
     batch : int
         Back-to-back dispatches in a batch.
     empty : float
-        Seconds of an empty dispatch, launched and waited for (wall clock): the minimum of any call.
+        Seconds to launch an empty dispatch and wait for it (wall clock): the least time of any call.
     cold : float or None
         Seconds of a dispatch whose arrays are not in the caches; `seconds` are warm.
     bytes : int or None
@@ -80,12 +80,12 @@ class Timing(Rendered):
     arguments : mapping of str to str
         A description of each argument.
     warnings : tuple of str
-        Caveats for readers of the figures.
+        Caveats for a reader of the figures.
     counted : tuple of str
         The highest costs on a GPU according to a counted run, line by line; empty without such a run. The run is one of
         `measure`, or the latest profile of the same dispatch.
     most_needed : str
-        What takes a GPU longest, by the counts of that run and a model; empty without such a run.
+        The resource that a GPU would need longest, from the counts of that run and a model; empty without such a run.
     """
 
     kernel: str

@@ -39,7 +39,7 @@ class Roofline(Rendered):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What bounds each kernel, and how far it is from its roof."""
+        """A sentence for each kernel: what bounds it, and how far it is from its roof."""
         return tuple(f"{n} {t.kernel}: {_sentence(t)}" for n, t in enumerate(self.timings, 1))
 
     def figure(self) -> Any:
@@ -75,7 +75,8 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     Raises
     ------
     ArgumentError
-        For anything else, for timings of several devices, and for ``flops`` that do not match the calls.
+        If an argument is neither a timing nor a prepared call, the timings are of several devices, or ``flops`` does
+        not match the calls.
 
     Examples
     --------

@@ -27,14 +27,14 @@ __all__ = [
 
 BATCH = 0.010  # seconds per batch: a thousand times the cost of a launch
 TOTAL = 0.25  # seconds for all batches
-PATIENCE = 1.0  # a measurement shows its progress after this many seconds
+PATIENCE = 1.0  # seconds after which a measurement shows its progress
 _MIN_BATCHES, _MAX_BATCHES = 5, 50  # batches
 _LONGEST = 1000  # most dispatches in a batch
-_SURE = 20 * BATCH  # no other program keeps the processor for so long at a time
+_SURE = 20 * BATCH  # seconds for which no other program keeps the processor at a time
 _TICK = 1e-9  # seconds of a dispatch that is too short for its device's clock: rates and ratios are computed from them
 _FLUSHED = 1 << 28  # write at most this many bytes to fill the caches
 _COLD = 5  # the number of dispatches with cold caches
-OWN = "metalnb"  # the cell of the measuring kernels: whatever watches dispatches ignores them
+OWN = "metalnb"  # the cell of the measuring kernels, which monitors of dispatches ignore
 _EMPTY = "kernel void metalnb_empty() {}\n"
 _TOUCH = "kernel void metalnb_touch(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }\n"
 
@@ -50,7 +50,7 @@ class Job(Protocol):
         ...
 
     def restore(self) -> None:
-        """Undo its changes."""
+        """Undo the changes that runs have made."""
         ...
 
 
@@ -64,7 +64,7 @@ class DispatchJob:
     Parameters
     ----------
     dispatch : Dispatch
-        Its grid is not empty.
+        A dispatch whose grid is not empty.
     keep : bool, optional
         Whether the arrays must be restored; False for arrays that are already in the device's memory.
     wall : bool, optional
@@ -83,7 +83,7 @@ class DispatchJob:
         self.engine = dispatch.kernel.engine
         self.clock = "wall" if wall else self.engine.caps.clock
         if dispatch.residents:
-            synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied while incomplete
+            synchronize(self.engine.name)  # earlier work on the arrays must not be timed, nor copied while incomplete
         positions = _written_positions(dispatch) if keep else []
         if self.engine.caps.clock == "device" or not keep:
             self.dispatch = dispatch
@@ -98,7 +98,7 @@ class DispatchJob:
     def run(self, count: int) -> float:
         """Run it ``count`` times back to back.
 
-        The result is the median by the device's clock, and the mean by the wall clock.
+        Return the seconds per run: the median by the device's clock, or the mean by the wall clock.
         """
         d = self.dispatch
         if self.clock == "device":
@@ -117,7 +117,7 @@ class DispatchJob:
 
 
 class CallJob:
-    """Any callable, by the wall clock. A batch ends when all work that it started on the engine's arrays is done."""
+    """Any callable, timed by the wall clock. A batch ends when the work that it started on the engine is done."""
 
     clock = "wall"
 
@@ -156,7 +156,7 @@ class Samples:
 
 @contextmanager
 def restoring(job: Job) -> Iterator[None]:
-    """Restore the caller's arrays, whatever happens."""
+    """Restore the caller's arrays at the end, even after an exception."""
     try:
         yield
     finally:
@@ -177,7 +177,7 @@ def batches(job: Job) -> Samples:
 
 
 def count_for(job: Job, report: Callable[[float], None] = lambda _: None) -> tuple[int, float]:
-    """Return how many runs fill a batch, and the seconds that such a batch takes, including overhead.
+    """Return how many runs fill a batch, and the seconds that the batch takes, including overhead.
 
     The first run may compile, and does not count. A batch that seems full is run again, because a few runs may seem to
     fill it while another program has the processor.
@@ -231,7 +231,8 @@ def empty_dispatch(engine: Engine) -> float:
 def _flusher(engine: Engine) -> Callable[[], Any]:
     """Return a function that fills the caches: the device writes four times the size of the last-level cache.
 
-    At most 256 MiB, and a quarter of the free memory: a virtual machine may report the cache of its entire host.
+    It writes at most 256 MiB and at most a quarter of the free memory, because a virtual machine may report the cache
+    of its entire host.
     """
     from .machine import last_cache
 

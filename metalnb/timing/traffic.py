@@ -68,13 +68,14 @@ def count_profiled(dispatch: Dispatch, traffic: Traffic) -> tuple[Traffic, Known
     ----------
     dispatch : Dispatch
     traffic : Traffic
-        The traffic that follows from its signature and its arrays.
+        The traffic that follows from the dispatch's signature and arrays.
 
     Returns
     -------
     traffic : Traffic
-        Its operations; also its bytes, each sector of 32 once, if all of it ran. ``traffic`` if the kernel cannot be
-        counted: because it does not run in vector registers, or its arrays are not in this machine's memory.
+        The counted operations and, if the entire dispatch ran, the counted bytes, each sector of 32 once. If the kernel
+        cannot be counted, because it does not run in vector registers or its arrays are not in this machine's memory,
+        this is the argument ``traffic``.
     counts : KnownCounts or None
         The counts; None if the kernel cannot be counted.
     """
@@ -93,7 +94,7 @@ def count_profiled(dispatch: Dispatch, traffic: Traffic) -> tuple[Traffic, Known
 
 
 def copy_notes(dispatch: Dispatch) -> tuple[str, ...]:
-    """Describe a dispatch's copies to a device and back, of NumPy memory that the device cannot use directly."""
+    """Describe the copies to a device and back that a dispatch makes of NumPy memory that the device cannot use."""
     engine = dispatch.kernel.engine
     is_shared = engine.caps.shared
     copies = getattr(engine, "copies", lambda _: False) if is_shared else (lambda a: binding_of(a) is None)
@@ -109,7 +110,7 @@ def copy_notes(dispatch: Dispatch) -> tuple[str, ...]:
 
 
 def call_traffic(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Traffic:
-    """Return a callable's traffic; nothing is counted if it does not report any.
+    """Return a callable's traffic; it is empty if the callable does not report any.
 
     A function reports it by an attribute ``__metal_traffic__``, which is called with the arguments of the call and
     returns a `Traffic`, or anything with ``bytes`` and ``flops``.

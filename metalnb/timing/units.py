@@ -1,4 +1,4 @@
-"""Numbers in readable form: ``4.71 ms``, ``42.1 GB/s``, ``93 %``."""
+"""Format numbers with their units: ``4.71 ms``, ``42.1 GB/s``, ``93 %``."""
 
 from __future__ import annotations
 

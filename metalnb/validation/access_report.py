@@ -1,4 +1,4 @@
-"""The record of a validated call: how it used its buffers, and its errors."""
+"""The record of a validated call: its use of the buffers, and its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metalnb.rendering import Rendered
 __all__ = ["NOTES", "Difference", "Event", "Finding", "Party", "Validation", "WatchedBuffer"]
 
 Log = np.ndarray[Any, np.dtype[np.int64]]
-NOTES = frozenset({"missing write", "written twice"})  # kinds that a correct kernel may show
+NOTES = frozenset({"missing write", "written twice"})  # kinds of findings that a correct kernel may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Party:
         Linear positions in the grid.
     written : bool
     value : float, int or None
-        For a race, the value read or written, if the type is known.
+        The value that a race's access read or wrote, if the type is known.
     """
 
     line: int
@@ -43,7 +43,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An error of a kernel, or something to check: its first occurrence, and how often it occurred.
+    """An error of a kernel, or a note for its author to check: the first occurrence, and the number of them.
 
     Attributes
     ----------
@@ -58,7 +58,8 @@ class Finding:
         The name of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty if
         there is none.
     index : int or None
-        In elements of the buffer's type; for a thread's own array, its index; for a shuffle, the lane that it reads.
+        The index in elements of the buffer's type; for a thread's own array, the array's index; for a shuffle, the lane
+        that it reads.
     written : bool
         Whether the access was a write.
     other : Party or None
@@ -68,19 +69,19 @@ class Finding:
     source : str
         The author's line.
     operation : str
-        The operation that produced a NaN or an infinity: ``"/"``, ``"log"``. For a device's report, its text. For a
-        race, ``"mem_none"`` if a barrier with it is between the accesses, which orders no memory.
+        The operation that produced a NaN or an infinity: ``"/"``, ``"log"``. For a device's report, the report's text.
+        For a race, ``"mem_none"`` if a barrier with that flag, which orders no memory, is between the accesses.
     operands : tuple of float
-        The operation's operands; for a conversion the value that does not fit, for a shift the count, for a loop the
-        iterations.
+        The operation's operands; for a conversion, the value that does not fit; for a shift, the count; for a loop, the
+        number of iterations.
     value : float, int or None
-        For a race: the value read or written, if the type is known.
+        The value that a race's access read or wrote, if the type is known.
     size : int
-        The size of the buffer, in elements; for a shuffle, the lanes of its SIMD-group.
+        The size of the buffer, in elements; for a shuffle, the number of lanes in its SIMD-group.
     case : str
-        Empty for the call itself; else the other size at which it was found.
+        Empty if the call itself has the finding; else the other size at which it was found.
     others : tuple of str
-        For a race: the other buffers in the same memory, any of which either access may have used.
+        The other buffers in the same memory as a race's buffer: either access may have used any of them.
     """
 
     kind: str
@@ -109,7 +110,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One access.
+    """One access to an array.
 
     Attributes
     ----------
@@ -119,9 +120,9 @@ class Event:
         The parameter's name.
     written : bool
     beyond : bool
-        Outside the array.
+        Whether it is outside the array.
     index : int
-        In elements of the parameter's type.
+        The index in elements of the parameter's type.
     """
 
     thread: int
@@ -139,14 +140,14 @@ class WatchedBuffer:
     ----------
     name : str
     size : int
-        Elements.
+        The number of elements.
     writable : bool
     atomic : bool
         Whether its elements were used as atomics. Each operation except a load counts as a write.
     reads, writes : int
-        The accesses within it.
+        The number of accesses within the buffer.
     beyond : int
-        Those outside it.
+        The number of accesses outside the buffer.
     others : tuple of str
         The other buffers in the same memory, if the arguments overlap: the counts include the accesses of all of
         them.
@@ -179,7 +180,7 @@ class Difference:
     ulp : float
         The largest distance, in units in the last place of the expected value; NaN for integers and records.
     thread, threadgroup, line : int
-        The last writer of the first wrong element; -1, -1 and 0 if there is none, -2, -2 and 0 if unknown.
+        The last write of the first wrong element; -1, -1 and 0 if there is none, -2, -2 and 0 if it is unknown.
     case : str
         Empty for the call itself; else the other size that was tried.
     """
@@ -200,7 +201,7 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Validation(Rendered):
-    """How a kernel used its buffers, and its errors.
+    """A kernel's use of its buffers, and its errors.
 
     Attributes
     ----------
@@ -210,23 +211,23 @@ class Validation(Rendered):
     buffers : tuple of WatchedBuffer
         The arrays, in the order of the signature.
     findings : tuple of Finding
-        Faults, in the order in which they were found, then notes. At most 256 kinds and places of them are kept.
+        The faults, in the order in which they were found, then the notes. At most 256 distinct ones are kept.
     unwritten : dict of str to list of int
         The elements that no thread wrote, of each writable array that has any; atomics are left out.
     accesses : int
         Loads, stores and atomics that were watched.
     left_out : int
-        Threadgroups that were not run, or not to completion, because it would have taken too long.
+        The number of threadgroups that did not run, or did not finish, because they would have taken too long.
     make_log : callable
-        Creates the log.
+        Called once to create `log`.
     compared : tuple of str
         The outputs that were compared with expected values.
     differences : tuple of Difference
     tried : tuple of str
         The other sizes that were tried.
     by : str
-        The tool that watched instead of the validated build: then no accesses are counted, and the findings are its
-        reports.
+        The tool that watched instead of the validated build, if any: then no accesses are counted, and the findings are
+        the tool's reports.
     """
 
     kernel: str

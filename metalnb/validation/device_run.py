@@ -1,7 +1,7 @@
 """Repeat a call on its device, under the device's own validation, and judge it like a validated call.
 
-It reveals less than the validated build of the engine `cpu`, which sees each access, but it runs where that build does
-not.
+A device reveals less than the validated build of the engine `cpu`, which sees each access, but it can run where that
+build cannot.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DeviceOutcome:
     Parameters
     ----------
     contents : dict of str to Bytes
-        By parameter.
+        Each buffer's bytes, by the parameter's name.
     """
 
     def __init__(self, contents: dict[str, Bytes]) -> None:
@@ -43,7 +43,7 @@ class DeviceOutcome:
         return self._contents[name]
 
     def written(self, name: str, shape: tuple[int, ...], size: int) -> tuple[Any, Any]:
-        """Return that no element is known to be unwritten, or written twice."""
+        """Return all False: no element is known to be unwritten, or written twice."""
         del name, size
         return np.zeros(shape, np.bool), np.zeros(shape, np.bool)
 
@@ -53,7 +53,7 @@ class DeviceOutcome:
         return _UNKNOWN, _UNKNOWN, None
 
     def location(self, line: None) -> tuple[int, int, str]:
-        """Return no position."""
+        """Return an empty position, since none is known."""
         del line
         return 0, 0, ""
 
@@ -95,7 +95,7 @@ def _findings(messages: tuple[Diagnostic, ...]) -> tuple[Finding, ...]:
 
 
 def _copy_arrays(engine: Any, arguments: list[Any]) -> list[Any]:
-    """Return copies of the arrays, in the engine's own memory: those that overlap do so in the copies."""
+    """Return copies of the arrays in the engine's own memory; arrays that overlap also overlap as copies."""
     arrays = [i for i, a in enumerate(arguments) if a is not None and not isinstance(a, (int, bytes, bytearray))]
     views = {i: np.frombuffer(np.ascontiguousarray(arguments[i]), np.uint8) for i in arrays}
     spans = {i: (view.__array_interface__["data"][0], view.size) for i, view in views.items()}

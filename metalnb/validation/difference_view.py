@@ -1,4 +1,4 @@
-"""How outputs differ from the expected ones: a sentence, and a map of the elements, as text and as a picture."""
+"""Show how outputs differ from the expected ones: a sentence, and a map of the elements, as text and as a picture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CSS = (
 
 
 def difference_sentence(difference: Difference) -> str:
-    """Return the differences, and the thread that wrote the first wrong element."""
+    """Return a sentence with the differences and the thread that wrote the first wrong element."""
     count, size = int(difference.wrong.sum()), difference.wrong.size
     case = f"with {difference.case} {'thread' if difference.case == '1' else 'threads'}: " if difference.case else ""
     element = f"{case}{element_of(difference)}"
@@ -48,7 +48,7 @@ def _number(value: Any) -> str:
 
 
 def _codes(difference: Difference) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Return at most 32 rows of at most 64 cells; a cell that covers several elements shows the worst."""
+    """Return at most 32 rows of at most 64 cells; a cell that covers several elements has the code of the worst one."""
     codes = np.full(difference.wrong.shape, _RIGHT, np.uint8)
     codes[difference.twice] = _TWICE
     codes[difference.wrong] = _WRONG
@@ -62,7 +62,7 @@ def _codes(difference: Difference) -> np.ndarray[Any, np.dtype[np.uint8]]:
         padded[: flat.size] = flat
         return padded.reshape(rows, -1)
     if codes.ndim > 2 and codes.shape[-1] <= 4:
-        codes = codes.max(axis=-1)  # an image's pixels: a cell for each, and not for its components
+        codes = codes.max(axis=-1)  # one cell for each pixel of an image, not for each component
     plane = codes.reshape(-1, codes.shape[-1])
     plane = _worst_of(plane, -(-plane.shape[0] // _ROWS), axis=0)
     return _worst_of(plane, -(-plane.shape[1] // _COLUMNS), axis=1)

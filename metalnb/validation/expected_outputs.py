@@ -31,7 +31,7 @@ def compare_outputs(
 ) -> Validation:  # fmt: skip
     """Run a validated call, and compare its outputs with the expected ones; parameters as for `validate`.
 
-    `tolerances` is its ``rtol`` and ``atol``, and ``run`` makes a call watched.
+    ``tolerances`` holds its ``rtol`` and ``atol``, and ``run`` repeats a call with its accesses watched.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def compare_outputs(
                 kernel, smaller_call, smaller, smaller_judge, smaller_results, tolerances, smaller_report.left_out,
             )]  # fmt: skip
         except MetalnbError:
-            continue  # does not fit such a size
+            continue  # the call does not fit this size
         cases.append(case)
         if not differences:
             differences = [dataclasses.replace(d, case=case) for d in smaller_differences]
@@ -152,7 +152,7 @@ def _differences(
             wrong.flat[3::4] = False
         unwritten, twice = judge.written(name, actual.shape, kind.itemsize)
         if left_out:
-            wrong &= ~unwritten  # perhaps by threadgroups that were not run
+            wrong &= ~unwritten  # threadgroups that did not run might have written them
         if not wrong.any():
             continue
         first = np.unravel_index(int(wrong.argmax()), wrong.shape)
@@ -193,8 +193,8 @@ def _ulp(actual: Any, expected: Any) -> float:
 def _smaller_calls(dispatch: Dispatch, inputs: Arrays, options: Mapping[str, Any]) -> Iterator[tuple[str, Arrays]]:
     """Yield smaller calls of the same kernel, of sizes that the threadgroup does not divide.
 
-    They can be made if the grid follows from the arrays' shapes: these are cut, and so is a number that is one of their
-    sizes. Overlapping arrays are not cut, because a cut array is a copy.
+    A call can be made smaller if its grid follows from the arrays' shapes: the arrays are cut, and a number that is one
+    of their sizes is reduced. Overlapping arrays are not cut, because a cut array is a copy.
     """
     if options.keys() & {"grid", "groups", "shapes"} or _overlap(inputs):
         return
@@ -225,5 +225,5 @@ def _overlap(inputs: Arrays) -> bool:
 
 
 def _indivisible(n: int, side: int) -> int:
-    """Return the largest size up to ``n`` that is not a multiple of a side, or ``n``."""
+    """Return the largest size up to ``n`` that is not a multiple of a side; ``n`` if there is none."""
     return n - 1 if side > 1 and n > 1 and n % side == 0 else max(1, n)

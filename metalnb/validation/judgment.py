@@ -26,7 +26,7 @@ _UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # the fill pattern of uninitialized v
 
 
 def has_padding(param: Param, size: int) -> bool:
-    """Return whether every fourth number of an argument, each of ``size`` bytes, is padding: that of a ``float3``."""
+    """Return whether every fourth number of an argument, of ``size`` bytes each, is padding, as in a ``float3``."""
     layout = param.type.layout
     return layout is not None and layout.shape[-1:] == (3,) != layout.stride[-1:] and layout.dtype.itemsize == size
 
@@ -74,7 +74,7 @@ class Judge:
     def written(self, name: str, shape: tuple[int, ...], size: int) -> tuple[Truth, Truth]:
         """Return which elements of an array no thread wrote, and which were written again before they were read.
 
-        A float3 counts as written when any component is: its fourth is padding.
+        A ``float3`` counts as written when any component is, because its fourth component is padding.
         """
         buffer = self.facts.buffers[name]
         per = max(1, size // buffer.unit)
@@ -89,7 +89,7 @@ class Judge:
         return ~per_element(buffer.writers >= buffer.oldest), per_element(buffer.overwritten != 0)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Line | None]:
-        """Return the last thread to write a byte of an array, its threadgroup, and where; -1 if none did."""
+        """Return the last thread that wrote a byte of an array, its threadgroup and the line; -1 if none wrote it."""
         buffer = self.facts.buffers[name]
         mark = buffer.writers[byte // buffer.unit]
         if mark < buffer.oldest:
@@ -162,12 +162,12 @@ class Judge:
                 yield from self._bad_value(param, i * int(kind[1]), float(final[i]), is_unset=bool(is_unset[i]))
 
     def _bad_value(self, param: Param, byte: int, value: float, *, is_unset: bool) -> Iterator[Finding]:
-        """Yield the finding for a bad value in an output: the operation that produced it."""
+        """Yield the finding for a bad value in an output; it names the operation that produced the value."""
         thread, group, location = self.writer(param.name, byte)
         infinite = not np.isnan(value)
         index = byte // param.type.size
         if is_unset and not self._has_unset_input:
-            if not any(f.kind == "own never written" for f in self.facts.findings):  # that one names the source
+            if not any(f.kind == "own never written" for f in self.facts.findings):  # that finding names the source
                 line, column, source = self.location(location)
                 yield Finding("never written", line, column, thread, group, source=source)
             return

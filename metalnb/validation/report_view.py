@@ -1,4 +1,4 @@
-"""A validation as text, and as HTML with the same content."""
+"""Render a validation as text, and as HTML with the same content."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _counts(buffer: WatchedBuffer) -> Iterator[str]:
 
 
 def _notes(report: Validation) -> Iterator[str]:
-    """State which outputs were compared, and which were left out."""
+    """Yield notes that say which outputs were compared, and which were left out."""
     as_expected = [name for name in report.compared if name not in {d.name for d in report.differences}]
     if as_expected:
         sizes = f", also with {', '.join(report.tried)} threads" if report.tried else ""

@@ -23,17 +23,17 @@ def validate(
     """Run a call with every access watched; report its errors, by line and thread.
 
     The call runs on copies, in a build that checks each load, store and atomic, also through pointers, references,
-    structs and helpers. The findings apply only to this call. Faults are
+    structs and helpers. The findings apply only to this call. The faults are
 
     - ``beyond``: an access outside a buffer, a threadgroup variable or an array;
     - ``race``: two threads access one element, at least one of them writes, and nothing orders them: there is no
       barrier between them in their threadgroup or SIMD-group, or they are in different threadgroups;
     - ``never written``: a read of threadgroup memory that no thread of the threadgroup has written, or of a thread's
       own variable of a floating-point type;
-    - ``barrier``: a ``threadgroup_barrier`` that some thread of the threadgroup never reached, or where it reached a
-      different one;
-    - ``nan`` and ``infinity``: an output has one that no input had; the finding names the operation that first produced
-      it, and its operands;
+    - ``barrier``: a ``threadgroup_barrier`` that some thread of the threadgroup never reached, or at whose place it
+      reached a different one;
+    - ``nan`` and ``infinity``: an output has a value of this kind that no input had; the finding names the operation
+      that first produced it, and its operands;
     - ``conversion``: a float that does not fit the integer that it is converted to;
     - ``shift``: a shift by as many bits as the type has, or more;
     - ``lane``: a shuffle or broadcast from a lane that takes no part, because it is on another path or has ended, or
@@ -47,7 +47,7 @@ def validate(
     Parameters
     ----------
     kernel : Kernel
-        For any engine that shares Python's memory; the validated build of the engine ``cpu`` runs it.
+        A kernel for any engine that shares Python's memory; the validated build of the engine ``cpu`` runs it.
     *args, **call
         As for a call of the kernel. The arrays are not changed.
     expected : callable, array, tuple or dict of arrays, optional
@@ -75,7 +75,7 @@ def validate(
         As for a call of the kernel, except that arrays too short for the grid are accepted, and accesses beyond them
         are reported.
     EngineUnavailable
-        Where neither the validated build, which needs Linux, nor shader validation runs.
+        If neither the validated build, which needs Linux, nor shader validation can run here.
 
     Examples
     --------

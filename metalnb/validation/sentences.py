@@ -11,7 +11,7 @@ from .access_report import Finding
 __all__ = ["sentence"]
 
 _WRAPPED = 1 << 31  # a uint from here on has gone below 0
-_EXACT = 1e16  # whole numbers below are written in full
+_EXACT = 1e16  # whole numbers below this are written in full
 
 
 def sentence(finding: Finding) -> str:

@@ -32,7 +32,7 @@ class Outcome(Protocol):
         ...
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Any]:
-        """Return the thread that last wrote a byte of an array, its threadgroup, and where."""
+        """Return the thread that last wrote a byte of an array, its threadgroup, and the position of the write."""
         ...
 
     def location(self, line: Any) -> tuple[int, int, str]:
@@ -49,7 +49,7 @@ def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
 
 
 def run_and_judge(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
-    """Repeat a dispatch in the validated build; return the report, and the judge, which knows memory's writers."""
+    """Repeat a dispatch in the validated build; return the report, and the judge, which knows who wrote each byte."""
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
     require_host_visible(dispatch, "validate")
     signature = kernel.signature

@@ -1,4 +1,4 @@
-"""Live views of a kernel and its arguments: a widget, and a static picture for pages that run no widgets.
+"""Live views of a kernel and its arguments: a widget, and a static picture for pages that do not run widgets.
 
 There is one folder per widget: ``dashboard``, ``monitor``, ``tune``, ``explore`` and ``animate``. They share
 ``live_widget`` (widget and picture in one display), ``html_parts``, ``svg_plots``, ``png_plots`` and ``controls`` (the

@@ -1,4 +1,4 @@
-"""Work in a background thread, so that the notebook stays responsive: only the latest request is handled."""
+"""Do work in a background thread, so that the notebook stays responsive: only the latest request is handled."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Latest", "spawn"]
 
 T = TypeVar("T")
 
-_PATIENCE = 10.0  # at its end, the process waits this many seconds for a thread
+_PATIENCE = 10.0  # seconds that the process waits for a thread before it ends
 _threads: dict[threading.Thread, Callable[[], Any]] = {}
 
 
 def spawn(work: Callable[[], None], stop: Callable[[], Any]) -> threading.Thread:
     """Start a thread; if the process ends meanwhile, ``stop`` is called and the thread is joined.
 
-    An ordinary thread would keep the process alive without being asked to stop. A mere daemon would be killed inside
-    the device's runtime, and crash the process.
+    An ordinary thread would keep the process alive without being asked to stop. A daemon thread would be killed inside
+    the device's runtime, which would crash the process.
     """
 
     def run() -> None:
@@ -46,14 +46,15 @@ def _end() -> None:
 class Latest(Generic[T]):
     """A thread that handles the latest request, and drops the earlier ones that it has not started.
 
-    It runs while there is something to do.
+    The thread runs while there is something to do.
 
     Parameters
     ----------
     work : callable
         Takes the request; must not raise.
     pause : float
-        Seconds that must pass without another `ask` before the work starts: a slider that is being dragged asks often.
+        Seconds that must pass without another `ask` before the work starts: a slider that is being dragged makes many
+        requests.
     """
 
     def __init__(self, work: Callable[[T], None], pause: float = 0.0) -> None:
@@ -80,7 +81,7 @@ class Latest(Generic[T]):
     def _drop(self) -> None:
         with self._changed:
             self._requests = []
-            self._changed.notify_all()  # the pause before the work ends with it
+            self._changed.notify_all()  # this ends the pause before the work
 
     def _run(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""A call in parts, to repeat it with different scalars, sizes or threadgroups."""
+"""Take a call apart, to repeat it with different scalars, sizes or threadgroups."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class BoundArgument:
     ----------
     param : Param
     value : numpy.ndarray
-        As bound: an array, or the value of a reference.
+        The bound value: an array, or the value of a reference.
     inner : tuple of int
         The axes of one element: ``(4,)`` for ``float4``.
     pointees : tuple of (numpy.ndarray, numpy.ndarray)
-        The arrays that a struct's pointers lead to, which are copies of the caller's, each with its first contents.
+        The arrays that a struct's pointers refer to: a copy of each of the caller's arrays, with its first contents.
     pointers : frozenset of int
         The offsets of these pointers in the struct, in bytes.
     """
@@ -52,7 +52,7 @@ class BoundArgument:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The axes in elements of the parameter's type; one axis if an array of vectors was passed flat."""
+        """The array's axes, in elements of the parameter's type; one axis if an array of vectors was passed flat."""
         shape, inner = self.value.shape, self.inner
         if not inner or shape[-len(inner) :] == inner:
             return tuple(shape[: len(shape) - len(inner)])
@@ -68,13 +68,13 @@ class BoundCall:
     Attributes
     ----------
     groups : int, tuple of int or None
-        The number of threadgroups, for a call with ``groups=``: it is kept for other threadgroup sizes.
+        The number of threadgroups, for a call with ``groups=``: it stays the same for other threadgroup sizes.
     shapes : mapping of str to shape or None
-        As passed, for the arrays that the call leaves out.
+        The shapes that were passed for the arrays that the call leaves out.
     timeout : float or None
         The time limit of each run, in seconds.
     residents : tuple of Array
-        The engine's arrays among the arguments: without them, other arrays would get their memory.
+        The engine's arrays among the arguments: they are kept alive so that their memory is not reused.
     """
 
     kernel: Kernel
@@ -111,17 +111,17 @@ class BoundCall:
 
     @property
     def pointees(self) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-        """All arrays that pointers in structs lead to, each with its first contents."""
+        """All arrays that pointers in structs refer to, each with its first contents."""
         return [pair for part in self.parts for pair in part.pointees]
 
     def restore_pointees(self) -> None:
-        """Restore the first contents of the arrays that pointers lead to."""
+        """Restore the first contents of the arrays that pointers refer to."""
         for memory, contents in self.pointees:
             np.copyto(memory, contents)
 
 
 def _with_pointees(part: BoundArgument, value: Any) -> Any:
-    """Return a value to bind; a struct with pointers keeps the memory that they lead to alive."""
+    """Return a value to bind; a struct with pointers keeps the memory that they refer to alive."""
     return Pointed(value.tobytes(), tuple(memory for memory, _ in part.pointees)) if part.pointees else value
 
 
@@ -149,7 +149,7 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call; for anything but a kernel; for an empty grid.
+        As for the call; also if `kernel` is not a kernel, or the grid is empty.
     """
     check_kernel(caller, kernel)
     copies: dict[int, Any] = {}
@@ -158,7 +158,7 @@ def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[
         **{name: _copy_pointees(value, copies) for name, value in launch.items()},
     )
     if dispatch.residents:
-        synchronize(kernel.engine.name)  # their memory is read here
+        synchronize(kernel.engine.name)  # the arguments' memory is read here
     signature = kernel.signature
     if 0 in dispatch.grid:
         raise LaunchError(f"{caller}: {signature.name}: grid {dispatch.grid} is empty: nothing would run.")
@@ -194,7 +194,7 @@ def _pointer_offsets(kind: Type, reflection: Reflection, start: int = 0) -> Iter
 
 
 def _copy_pointees(value: Any, copies: dict[int, Any]) -> Any:
-    """Return an argument; in a struct that points to arrays, they are copies: ``copies`` has those made so far."""
+    """Return an argument with copies of the arrays that a struct points to; ``copies`` has those made so far."""
     if is_resident(value) or not any(True for _ in arrays_of(value)):
         return value
     if isinstance(value, Mapping):

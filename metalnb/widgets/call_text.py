@@ -1,4 +1,4 @@
-"""A call of a kernel as Python, to be copied: arrays by their names, and a value for each scalar."""
+"""Write a call of a kernel as Python, to be copied: with the arrays' names, and a value for each scalar."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _extents(extents: Any) -> str:
 
 
 def _value_text(value: Any, width: int | None = None) -> str:
-    """Return the first ``width`` components of a value as Python; the others are padding."""
+    """Return the first ``width`` components of a value as Python; the other components are padding."""
     if value.dtype.names:
         return "{" + ", ".join(f"{name!r}: {_value_text(value[name])}" for name in value.dtype.names) + "}"
     if value.ndim:

@@ -46,7 +46,7 @@ def nudge(sliders: Mapping[str, Any], index: int, by: int, *, fine: bool) -> Non
 
 
 def _set_near(slider: Any, value: float, by: int = 0) -> None:
-    """Set a slider to a step near a value; ``by`` is the direction in which it moves by at least one step."""
+    """Set a slider to the step nearest to a value; if ``by`` is not 0, move at least one step in its direction."""
     steps = round((value - slider.min) / slider.step)
     position = round((slider.value - slider.min) / slider.step)
     steps = max(steps, position + 1) if by > 0 else min(steps, position - 1) if by < 0 else steps
@@ -54,7 +54,7 @@ def _set_near(slider: Any, value: float, by: int = 0) -> None:
 
 
 def player(sliders: Mapping[str, Any]) -> Any:
-    """Return a button that moves a slider through its range, again and again; for several, a choice of one."""
+    """Return a button that moves a slider through its range repeatedly; if there are several, the user chooses one."""
     playable = {label: s for label, s in sliders.items() if "metalnb-knob" in s._dom_classes}  # noqa: SLF001
     play = ipywidgets.Play(min=0, max=_COARSE, interval=_FRAME, repeat=True, show_repeat=False)
     selector = ipywidgets.Dropdown(options=list(playable), description="play", style=_STYLE, layout={"width": "200px"})
@@ -81,12 +81,12 @@ def player(sliders: Mapping[str, Any]) -> Any:
 
 
 def copy_button() -> str:
-    """Return a button that copies the call of `PageEvents`; the page does that."""
+    """Return a button that copies the call of `PageEvents`; the page handles it."""
     return f'<button type="button" class="metalnb-copy {_BUTTON}>copy the call</button>'
 
 
 def save_button(name: str) -> str:
-    """Return a button that saves the picture beside it as a file; the page does that."""
+    """Return a button that saves the picture beside it as a file; the page handles it."""
     return f'<button type="button" class="{_BUTTON} data-metalnb-save="{escape(name)}">save the picture</button>'
 
 
@@ -141,7 +141,7 @@ def html(value: str = "", **layout: str) -> Any:
 
 
 def side_by_side(controls: Sequence[Any], view: Any) -> Any:
-    """Put controls to the left of what they control, or above it on a narrow page."""
+    """Put controls to the left of the view that they control, or above it on a narrow page."""
     left_box = ipywidgets.VBox(list(controls), layout={"flex": "1 1 300px", "min_width": "280px", "max_width": "380px"})
     right_box = ipywidgets.VBox([view], layout={"flex": "3 1 420px", "min_width": "300px"})
     layout = {"flex_flow": "row wrap", "max_width": "980px", "grid_gap": "12px"}

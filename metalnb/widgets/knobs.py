@@ -1,4 +1,4 @@
-"""The scalars of a call, including those inside vectors and structs, each with a range for a slider."""
+"""Find the scalars of a call, including those inside vectors and structs, each with a range for a slider."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .bound_call import BoundArgument, BoundCall
 __all__ = ["Knob", "apply_settings", "free_knobs", "knobs", "lengths", "set_ranges"]
 
 _MAX_KNOBS = 16  # at most this many components of a value get a knob
-_LARGEST_EXACT = 2**53  # sliders have JavaScript's numbers, exact up to here
+_LARGEST_EXACT = 2**53  # sliders use JavaScript's numbers, which are exact up to here
 _SLIDER_STEPS = 10_000
-_SMALLEST_LENGTH = 8  # a whole number of at least this that equals the length of an array is assumed to be that length
+_SMALLEST_LENGTH = 8  # a whole number from here on that equals an array's length is assumed to be that length
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Knob:
     offset : int
         The offset of the number in the argument, in bytes.
     value : bool, int or float
-        As passed.
+        The value that was passed.
     low, high : int or float
         The range of its slider.
     """
@@ -73,7 +73,7 @@ def knobs(call: BoundCall) -> list[Knob]:
 
 
 def lengths(call: BoundCall) -> set[int]:
-    """Return all axes' lengths and all arrays' sizes; a whole number that equals one of them is not free."""
+    """Return all axes' lengths and all arrays' sizes; a whole number that equals one of these is not free."""
     sizes = set()
     for part in call.parts:
         if part.is_array:
@@ -93,7 +93,7 @@ def set_ranges(caller: str, scalars: Sequence[Knob], ranges: Mapping[str, Any] |
     Raises
     ------
     ArgumentError
-        For an unknown label or an invalid range.
+        If a label is unknown, or a range is invalid.
     """
     by_label = {k.label: k for k in scalars}
     for label, pair in (ranges or {}).items():

@@ -1,4 +1,4 @@
-"""A widget and a picture of it in one display: a notebook without a widget manager shows the picture."""
+"""Combine a widget and a picture of it in one display: a notebook without a widget manager shows the picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .background_work import Latest
 __all__ = ["Live"]
 
 
-# Where each widget was last shown: the cell's id, and that of the cell's run. A widget that nothing else uses is freed.
+# Where each widget was last shown: the ids of the cell and of its run. A widget that nothing else uses is freed.
 _places: weakref.WeakKeyDictionary[Live, tuple[str, str]] = weakref.WeakKeyDictionary()
 
 
@@ -76,7 +76,7 @@ class Live(ABC):
         if cell:
             _places[self] = cell, run
         for previous, place in list(_places.items()):
-            if place[0] == cell and place[1] != run:  # a cell may show several in one run
+            if place[0] == cell and place[1] != run:  # a cell may show several widgets in one run
                 del _places[previous]
                 previous._handles.clear()  # noqa: SLF001  (an object of this class)
                 previous._on_replaced()  # noqa: SLF001
@@ -85,7 +85,7 @@ class Live(ABC):
             self._handles.append(handle)
 
     def _fallback_plots(self) -> str:
-        """Return the plots as PNG: a page that keeps the styles, and so SVG, does not show it."""
+        """Return the plots as PNG; a page that keeps styles, and so shows the SVG, hides them."""
         data = self.plots()
         if not data:
             return ""

@@ -1,9 +1,9 @@
-// Events on a widget: clicks on the cells of a map, keys on sliders, dragging and wheel on a picture. They are sent to
-// Python; copying, saving and magnifying are done by the page itself.
+// Handles events on a widget: clicks on the cells of a map, keys on sliders, dragging and wheel on a picture. They are
+// sent to Python; the page itself copies, saves and magnifies.
 const KEYS = { ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowLeft: [-1, 0], ArrowDown: [0, -1] };
 const ZOOM = 1.25; // factor per key press, about that of a wheel's notch
-const FLASH_MS = 1200; // for which a button shows what it did
-const FRAME_TIMEOUT_MS = 2000; // after which the page asks for a frame
+const FLASH_MS = 1200; // how long a button shows its result
+const FRAME_TIMEOUT_MS = 2000; // how long the page waits before it asks for a frame
 const CELL = '[data-metalnb-at]';
 
 const pictureOf = event => event.target.closest?.('.metalnb-picture');
@@ -19,7 +19,7 @@ function flash(button, text) {
 async function copy(button, text) {
   try {
     await navigator.clipboard.writeText(text);
-  } catch { // a page without https, or one that may not use the clipboard
+  } catch { // the page has no https, or may not use the clipboard
     const area = Object.assign(document.createElement('textarea'), { value: text });
     document.body.append(area);
     area.select();
@@ -134,7 +134,7 @@ function reportFrames(model) {
   return () => { clearInterval(timer); model.off('change:frame', onFrame); };
 }
 
-// Labels the parts for screen readers, and makes pictures focusable; also the parts that are added later.
+// Labels the parts for screen readers, and makes pictures focusable, even those added later.
 function labelParts(model, root) {
   const describe = () => {
     for (const image of root.querySelectorAll('.metalnb-picture')) image.alt = model.get('alt');
@@ -167,7 +167,7 @@ function labelParts(model, root) {
   };
 }
 
-// Reports whether the pointer or the keyboard is on the widget; a drag that leaves it still is.
+// Reports whether the pointer or the keyboard is on the widget; a drag that leaves the widget counts.
 function trackPresence(model, root, listen) {
   let isOn = false;
   let isDragging = false;
@@ -187,7 +187,7 @@ function trackPresence(model, root, listen) {
   };
 }
 
-// The buttons copy, save and record.
+// Handles the buttons that copy, save and record.
 function handleButtons(model, root, listen) {
   let recorder = null; // the button that waits for a recording
   listen(root, 'click', event => {
@@ -212,7 +212,7 @@ function handleButtons(model, root, listen) {
   return () => model.off('msg:custom', onMessage);
 }
 
-// Clicks on the cells of a map, and a cell's description in the line below it.
+// Handles clicks on the cells of a map, and shows a cell's description in the line below the map.
 function handleCells(model, root, listen) {
   // A map is redrawn while it fills, so the press and the release of a click may have different targets.
   let pressedCell;
@@ -222,7 +222,7 @@ function handleCells(model, root, listen) {
   });
   listen(root, 'click', event => {
     const cell = event.target.closest(CELL);
-    if (cell && event.detail === 0) clickCell(model, cell); // by a screen reader
+    if (cell && event.detail === 0) clickCell(model, cell); // a screen reader made the click
   });
   const showTitle = event => {
     const cell = event.target.closest?.('td[title]');
@@ -274,7 +274,7 @@ function handleDrag(model, root, listen, view, presence) {
   listen(root, 'dblclick', event => { if (pictureOf(event)) view.reset(pictureOf(event)); });
 }
 
-// Keys on sliders, on the cells of a map, and on a picture.
+// Handles keys on sliders, on the cells of a map, and on a picture.
 function handleKeys(model, root, listen, view) {
   const onPicture = (event, image) => {
     const direction = KEYS[event.key];
@@ -313,7 +313,7 @@ function handleKeys(model, root, listen, view) {
   listen(root, 'keydown', event => {
     if (!handle(event)) return;
     event.preventDefault();
-    event.stopImmediatePropagation(); // keep the slider and the notebook's shortcuts from handling it too
+    event.stopImmediatePropagation(); // keep the slider and the notebook from handling the key
   }, { capture: true });
 }
 

@@ -1,4 +1,4 @@
-"""Turning an array into a picture: which arrays can be shown, and in what colors."""
+"""Turn an array into a picture: decide whether it can be shown, and in what colors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Painter:
     Parameters
     ----------
     caller : str
-        For messages: the function and the kernel.
+        The function and the kernel, for messages.
     shape : tuple of int
         (H, W), (H, W, 3) or (H, W, 4).
     colors : str
@@ -56,7 +56,7 @@ class Painter:
         self.palette = palette(caller, colors) if len(shape) == 2 else None
 
     def forget(self) -> None:
-        """Forget the limits of the pictures so far."""
+        """Forget the color limits of the earlier pictures."""
         self.limits = self._fixed_limits
 
     def paint(self, array: Any) -> bytes:
@@ -76,7 +76,7 @@ class Painter:
     def _color_indices(self, array: Any) -> Any:
         """Map numbers to the 256 entries of the palette; NaN becomes the first."""
         is_small = array.dtype.itemsize < (4 if array.dtype.kind in "iu" else 8)
-        kind = np.float32 if is_small else np.float64  # of large whole numbers, float32 has not all
+        kind = np.float32 if is_small else np.float64  # float32 cannot represent all large whole numbers
         values = array.astype(kind, copy=False)
         low, high = self._extent(values)
         scale = 255.0 / (high - low) if high > low else 1.0
@@ -101,7 +101,7 @@ def check_numbers(caller: str, dtype: np.dtype[Any]) -> None:
     ------
     ArgumentError
     """
-    if dtype.names or dtype.kind not in "biufV":  # V: bfloat16
+    if dtype.names or dtype.kind not in "biufV":  # bfloat16 has the kind V
         raise ArgumentError(f"{caller}: a picture is an array of real numbers; got {dtype}.")
 
 

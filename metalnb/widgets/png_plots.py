@@ -1,4 +1,4 @@
-"""The widgets' plots as PNG, for pages that strip SVG: the same values, drawn by matplotlib."""
+"""Draw the widgets' plots as PNG with matplotlib, for pages that strip SVG: they show the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A measurement short enough for a widget: fewer dispatches than `measure` takes."""
+"""Measure briefly enough for a widget, with fewer dispatches than `measure` makes."""
 
 from __future__ import annotations
 

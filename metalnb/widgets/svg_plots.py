@@ -1,7 +1,7 @@
-"""Small plots as SVG that takes its colors from the page.
+"""Draw small plots as SVG that takes its colors from the page.
 
-They contain no text. Their labels are HTML beside them, which keeps its size when the plot is stretched, and which
-reads as sentences on a page that shows no SVG.
+The plots contain no text. Their labels are HTML beside them, which keeps its size when a plot is stretched, and reads
+as sentences on a page that does not show SVG.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def histogram(values: Sequence[float], middle: float, titles: Sequence[str] = ()
     Parameters
     ----------
     values : sequence of float
-        At least one. The largest hundredth is collected in the last bin.
+        The values, at least one. The largest hundredth of them is collected in the last bin.
     middle : float
         Position of the line that marks the median.
     titles : sequence of str, optional

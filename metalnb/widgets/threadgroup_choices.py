@@ -1,4 +1,4 @@
-"""Threadgroups worth trying."""
+"""Choose the threadgroups that are worth trying."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The arrays that a kernel is certain to index by the thread's own position, in every thread of the grid.
+"""Find the arrays that every thread of the grid is certain to index by its own position.
 
-``out[i] = a * x[i] + y[i]``, with ``i`` the thread's position in a 1-D grid and no condition around it: each of the
-three must have an element for every thread. Only certain accesses are reported; a guarded one is not.
+If ``i`` is the thread's position in a 1-D grid and ``out[i] = a * x[i] + y[i]`` is under no condition, each of the
+three arrays must have an element for every thread. Only certain accesses are reported, so a guarded access is not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _CONDITIONAL = frozenset({"CONDITIONAL_OPERATOR", "LAMBDA_EXPR", "StmtExpr"})
 _SHORT_CIRCUIT = ("&&", "||")
-_STATEMENTS = 256  # statements read per kernel: few arrays are first accessed late in a long one
+_STATEMENTS = 256  # statements read per kernel: few arrays are first accessed later
 _CURSORS = 4096
 
 
@@ -57,7 +57,7 @@ def threadgroup_arrays(kernel: Any) -> dict[str, int]:
     sizes = {}
     for statement in statements:
         for variable in children_of(statement) if statement.kind.name == "DECL_STMT" else ():
-            array = variable.type.get_pointee()  # the scan turned it into a reference
+            array = variable.type.get_pointee()  # the scan has turned the array into a reference
             if variable.kind.name == "VAR_DECL" and array.kind.name == "CONSTANTARRAY" and "__local" in array.spelling:
                 sizes[str(variable.spelling)] = int(array.element_count)
     return sizes
@@ -89,7 +89,7 @@ def _tokens_between(cursor: Any, children: list[Any]) -> list[Any]:
         return []
     from clang import cindex
 
-    # Reads only the gap: every operand's tokens would take minutes for a sum of thousands of terms.
+    # Tokenize only the gap: tokenizing every operand of a sum of thousands of terms would take minutes.
     left_end, right_start = children[0].extent.end, children[1].extent.start
     gap = cindex.SourceRange.from_locations(left_end, right_start)
     return [t for t in cursor.translation_unit.get_tokens(extent=gap) if t.extent.start.offset < right_start.offset]

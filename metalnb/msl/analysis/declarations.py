@@ -1,4 +1,4 @@
-"""Declarations of a cell's syntax tree: those of the author, their comments and names, and who uses SIMD-groups."""
+"""The author's declarations in a cell's syntax tree: their comments and names, and which kernels use SIMD-groups."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
 
 
 def users_of_simdgroups(parsed: Parsed, syntax: CellSyntax) -> frozenset[int | None]:
-    """Return the hashes of the cell's kernels that may use SIMD-groups; with None if any kernel may.
+    """Return the hashes of the cell's kernels that may use SIMD-groups; the set includes None if any kernel may.
 
-    Members and operators, which may be called without their names, count as called by all kernels.
+    Every kernel counts as calling all members and operators, since they can be called without their names.
     """
     users: set[int | None] = {None} if syntax.simdgroups else set()
     words: set[str] = set()

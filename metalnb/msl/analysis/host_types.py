@@ -35,7 +35,7 @@ class HostTypes:
         self.structs: dict[str, Struct] = {}
 
     def read(self, kind: Any, cursor: Any) -> Type | None:
-        """Return a host-visible type; for any other, report a problem and return None."""
+        """Return a host-visible type; for any other type, report a problem and return None."""
         kind = kind.get_canonical()
         extents = []
         while kind.kind.name == "CONSTANTARRAY":
@@ -76,7 +76,7 @@ class HostTypes:
         return self.structs[name]
 
     def _fields(self, kind: Any, name: str, cursor: Any) -> list[Field] | None:
-        """Read a class's fields: those of its bases, which come first in memory, its own, and unnamed members' own."""
+        """Read a class's fields: its bases' fields, which come first in memory, its own, and its unnamed members'."""
         fields: list[Field] = []
         end = 0
         for base in children_of(kind.get_declaration()):

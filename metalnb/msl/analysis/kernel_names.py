@@ -1,4 +1,4 @@
-"""The names of a kernel: its own, its function's, and the type that distinguishes overloads."""
+"""Find a kernel's own name, its function's name, and the type that distinguishes overloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def attributes_of(cursor: Any) -> dict[str, Any]:
 
 
 def own_name(name: str) -> str:
-    """Return a name as the author wrote it: here, OpenCL's keywords are prefixed by ``$`` (``target/words.h``)."""
+    """Return a name as the author wrote it, without the ``$`` that marks OpenCL's keywords (``target/words.h``)."""
     return name.removeprefix("$")
 
 
@@ -37,7 +37,7 @@ def qualified_name(cursor: Any) -> str:
 
 
 def specialization(tail: Any) -> Any:
-    """Find the function that ``decltype(f<T>)`` refers to, where the attributes' arguments have values."""
+    """Find the function that ``decltype(f<T>)`` refers to: there the attributes' arguments have values."""
     candidates = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
     return next((c for c in candidates if c is not None and c.kind.name == "FUNCTION_DECL"), None)
 
@@ -67,7 +67,7 @@ def _author_type(kind: Any) -> str:
 
 
 def qualify_duplicates(kernels: list[Signature]) -> list[Signature]:
-    """Name kernels with the same name in several namespaces as Metal does, ``a::k`` and ``b::k``."""
+    """Qualify kernels that have the same name in different namespaces as Metal does: ``a::k`` and ``b::k``."""
     functions: dict[str, set[str]] = {}
     for k in kernels:
         functions.setdefault(k.name, set()).add(k.function)
@@ -89,7 +89,7 @@ def by_name(declarations: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def type_among(cursor: Any, functions: Mapping[str, list[Any]]) -> str:
-    """Return the type of a kernel with an overloaded name; an empty string for any other."""
+    """Return the type of a kernel with an overloaded name; an empty string for any other kernel."""
     overloads, name = functions[cursor.spelling], qualified_name(cursor)
     if len(overloads) == 1 or {c.get_usr() for c in overloads if qualified_name(c) == name} == {cursor.get_usr()}:
         return ""

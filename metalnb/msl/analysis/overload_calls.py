@@ -1,8 +1,9 @@
 """Calls of members that a class may overload for const objects in device and in constant memory (MSL 4).
 
-In such a call, a constant object must appear volatile (`metalnb.msl.rewrite.function_heads.space_overloads`):
-``c[1].get()`` becomes ``$within<n>(c[1]).get()``, where n is the number of the name. ``$within`` returns any other
-object unchanged, so a call is recognized by its name alone, and in a template the type may be dependent.
+Where an overloaded member is called, a constant object must appear volatile
+(`metalnb.msl.rewrite.function_heads.space_overloads`): ``c[1].get()`` becomes ``$within<n>(c[1]).get()``, where n is
+the number of the name. ``$within`` returns any other object unchanged, so a call is recognized by its name alone, and
+in a template the type may be dependent.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def overload_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = D
     Raises
     ------
     CompileError
-        If a macro's definition calls such a member of a constant object.
+        If a macro's definition calls an overloaded member of a constant object.
     """
     cells = tuple(_loosen_constant_autos(c) for c in (cell, *headers.values()))
     parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, allow_errors=True)
@@ -88,7 +89,7 @@ def _edits(objects: set[tuple[int, int, str]]) -> Iterator[Edit]:
         openings[start] = openings.get(start, "") + call
         closings[end] += call[-1] == "("
     yield from (Edit(at, at, calls) for at, calls in openings.items())
-    # The comment makes it differ from another pass's parenthesis there: identical edits are merged.
+    # The comment distinguishes this parenthesis from another pass's at the same position: identical edits are merged.
     yield from (Edit(at, at, "/**/" + ")" * n) for at, n in closings.items() if n)
 
 
@@ -145,7 +146,7 @@ class _Finder:
 
     def _conversion(self, cursor: Any, children: list[Any], function: Any) -> None:
         """Handle a dependent expression that is converted to a type other than the author's classes."""
-        if cursor.kind.name == "CALL_EXPR":  # int(x), whose type precedes its operand; or x(…), or f<int>()
+        if cursor.kind.name == "CALL_EXPR":  # int(x), where the type precedes the operand; or x(…), or f<int>()
             if len(children) > 1 or children[0].extent.start.offset <= cursor.extent.start.offset:
                 return
             target = cursor.type
@@ -213,12 +214,12 @@ class _Finder:
         return self._text_between(cursor.extent.end, None)
 
     def _is_written(self, cursor: Any) -> bool:
-        """Return whether an expression was not expanded from a macro."""
+        """Return whether the author wrote an expression, so that it was not expanded from a macro."""
         word = re.match(r"[\w$]+", self._text(cursor))
         return word is None or word[0] not in self._macros
 
     def _note(self, cursor: Any, name: str, call: str, *, is_visible: bool, empty: bool = False) -> None:
-        """Record an object by its range in the author's text; `is_visible` if its member follows it."""
+        """Record an object by its range in the author's text; `is_visible` means that its member follows it."""
         while cursor.kind.name == "PAREN_EXPR":
             cursor = next(iter(children_of(cursor)))
         cell = self.parsed.owner(cursor.extent.start)
@@ -235,7 +236,7 @@ class _Finder:
             return
         text = cell.edited.text.encode()
         first, last = (cell.edited.original_offset(len(text[:at].decode())) for at in (start, end))
-        if first < last:  # the author's text, not a pass's
+        if first < last:  # the author's text, not a pass's insertion
             entry = first, first if empty else last, call.format(name_number(name))
             self.objects.setdefault(cell.name, set()).add(entry)
 

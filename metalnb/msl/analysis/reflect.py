@@ -53,12 +53,11 @@ def reflect(
     headers : mapping of str to Cell
         The header cells, scanned.
     instances : tuple of Instantiation, optional
-        The instantiations; by default those that the scan saw.
+        The instantiations; by default those that the scan found.
     version : tuple of int
         The version of the language.
     limit : int, optional
-        The number of instantiations to examine besides one of each template; by default
-        `MAX_CHECKED_INSTANTIATIONS`.
+        How many instantiations to examine, besides one of each template; by default `MAX_CHECKED_INSTANTIATIONS`.
 
     Raises
     ------
@@ -91,13 +90,13 @@ def reflect(
     return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, warnings))
 
 
-# With more instantiations than this, only this many are checked when the cell is read, and the others at their first
-# call.
+# If a cell has more instantiations than this, only this many are checked when the cell is read; each of the others is
+# checked at its first call.
 MAX_CHECKED_INSTANTIATIONS = 256
 
 
 def _checks(instances: tuple[Instantiation, ...], limit: int) -> str:
-    """Write explicit instantiations: the first of each template, and more up to ``limit``."""
+    """Write explicit instantiations: the first one of each template, then others up to ``limit``."""
     firsts = {m.function.partition("<")[0]: m.function for m in reversed(instances) if "<" in m.function and not m.type}
     functions = [*firsts.values(), *(m.function for m in instances if "<" in m.function and not m.type)]
     distinct = [*dict.fromkeys(functions)][: max(limit, len(firsts))]
@@ -139,7 +138,7 @@ class _Reader:
         self.problems.append(self.parsed.diagnostic(cursor.location, message, hint))
 
     def kernels(self, instances: tuple[Instantiation, ...]) -> list[Signature]:
-        """Read every kernel of the cell, and every instantiation of one."""
+        """Read every kernel of the cell, and every instantiation of a kernel template."""
         signatures = []
         templates: dict[str, Any] = {}
         tails: dict[str, Any] = {}
@@ -179,7 +178,7 @@ class _Reader:
         return qualify_duplicates(signatures)
 
     def uninstantiated_templates(self) -> list[Diagnostic]:
-        """Find the cell's own kernel templates, for a cell that instantiates none and so has no kernel."""
+        """Report the cell's own kernel templates if the cell instantiates none of them and so has no kernel."""
         templates = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in attributes_of(c))
         return [
             rules.uninstantiated_template(self.parsed, c)
@@ -190,13 +189,13 @@ class _Reader:
     def uses_simdgroups(self, cursor: Any, inputs: list[Input]) -> bool:
         """Return whether a kernel, or a function that it may call, uses SIMD-groups or quad-groups."""
         if self.parsed.owner(cursor.location) is not self.parsed.cell:
-            return True  # a kernel in a header: not examined
+            return True  # a header's kernel is not examined
         return any(names_simdgroups(i.attribute) for i in inputs) or not self.simd.isdisjoint({None, cursor.hash})
 
     def signature(
         self, cursor: Any, name: str, function: str, proto: Any, instance: Any = None, kind: str = "",
     ) -> Signature:  # fmt: skip
-        """Read one kernel; ``proto`` has its parameters' types, ``instance`` is a template's instantiation."""
+        """Read one kernel; ``proto`` has its parameters' types, and ``instance`` is the instantiation of a template."""
         attributes = attributes_of(instance or cursor)
         head = self.head(cursor)
         param_cursors = [param for param, _ in head]
@@ -233,7 +232,7 @@ class _Reader:
         )  # fmt: skip
 
     def head(self, cursor: Any) -> list[tuple[Any, dict[str, Any]]]:
-        """Return a kernel's parameters, each with its attributes; a template's are read once for all instantiations."""
+        """Return a kernel's parameters, each with its attributes; a template is read once for all instantiations."""
         if cursor.hash not in self.heads:
             params = (c for c in children_of(cursor) if c.kind.name == "PARM_DECL")
             self.heads[cursor.hash] = [(c, attributes_of(c)) for c in params]

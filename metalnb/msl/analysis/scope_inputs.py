@@ -1,7 +1,7 @@
 """Pass the inputs that a cell declares at program scope from its kernels to the functions that use them (MSL 5.9).
 
-A kernel that reaches such an input gets it as an additional last parameter. A function that reaches one gets all of the
-cell's inputs as its first parameter, which every call passes on, and ``gid`` is read from there::
+A kernel that reaches a program-scope input gets it as an additional last parameter. A function that reaches one gets
+all of the cell's inputs as its first parameter, which every call passes on, and ``gid`` is read from there::
 
     uint3 gid [[thread_position_in_grid]];    struct gid;
     float f() { return gid.x; }               float f($scoped<uint3> const $scope) { return $scope.$first.x; }
@@ -9,7 +9,8 @@ cell's inputs as its first parameter, which every call passes on, and ``gid`` is
         y[gid.x] = f();                           const $scoped<uint3> $scope{$given_gid, {}};
     }                                             y[$scope.$first.x] = f($scope); }
 
-Overloads are treated alike. A function that cannot take an input (a constructor, an operator, …) is refused.
+All overloads of a function are edited alike. A function that cannot take an input (a constructor, an operator, …) is
+refused.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class _Writer:
                     yield Edit(tree.tokens[i].start, tree.tokens[i].end, self._input_text(numbers[word]))
 
     def _edit_instantiations(self, tree: Tree) -> Iterator[Edit]:
-        """Add to the parameters that explicit instantiations restate."""
+        """Add the inputs to the parameters that explicit instantiations restate."""
         for instantiation in explicit_instantiations(tree):
             head = restated_head(tree, instantiation)
             function = head[0].partition("<")[0].split("::")[-1].strip() if head else ""
@@ -123,14 +124,14 @@ class _Writer:
 
 
 def _insert_first(tree: Tree, opening: int, text: str) -> Edit:
-    """Insert something at the start of parentheses."""
+    """Insert an item at the start of a parenthesized list."""
     inside = tree.texts[opening + 1 : tree.close(opening)]
     start, end = tree.tokens[opening].end, tree.tokens[opening + (inside == ["void"])].end
     return Edit(start, end, f"{text}{', ' if inside and inside != ['void'] else ''}")
 
 
 def _insert_last(tree: Tree, opening: int, text: str) -> Edit:
-    """Insert something at the end of parentheses."""
+    """Insert an item at the end of a parenthesized list."""
     closing = tree.close(opening)
     inside = tree.texts[opening + 1 : closing]
     if inside == ["void"]:

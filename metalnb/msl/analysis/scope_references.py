@@ -36,7 +36,7 @@ _VARIABLES = frozenset({"VAR_DECL", "PARM_DECL", "FIELD_DECL", "NON_TYPE_TEMPLAT
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """A name in an expression, with its enclosing function, if any, and the reason why it cannot be edited, if any."""
+    """A name in an expression, its enclosing function if it has one, and why it cannot be edited, if so."""
 
     cursor: Any
     name: str
@@ -53,17 +53,17 @@ class ScopeReferences:
     ----------
     inputs : list of ScopeInput
     types : list of str
-        As clang spells them.
+        The inputs' types, as clang spells them.
     uses : mapping of str to list of (int, int, int)
-        By text: the number of an input, and the first and last token of a use of it.
+        Each use in a text: the input's number, and the use's first and last token.
     calls : mapping of str to list of int
-        By text: the opening parenthesis of each call that must pass inputs on.
+        The opening parenthesis of each call in a text that must pass inputs on.
     heads : mapping of str to list of (int, str)
-        By text: the opening parentheses of functions that reach an input, and their names.
+        The functions in a text that reach an input: the opening parenthesis and the name of each.
     reached : mapping of str to set of int
-        By a function's name, the numbers of the inputs.
+        The numbers of the inputs that a function reaches, by the function's name.
     kernels, in_macros : set
-        The names of kernels; the inputs that macros name.
+        The names of kernels, and the inputs that macros name.
     problems : list of Diagnostic
     """
 
@@ -133,7 +133,7 @@ class ScopeReferences:
                           "declare it as a parameter of the kernel (MSL 5.9)")  # fmt: skip
 
     def _lambda(self, cursor: Any) -> str:
-        """Name a lambda without a capture default for a message; return "" for one that has it."""
+        """Return a lambda's name for a message if it has no capture default; otherwise return ""."""
         token = self._token(cursor.extent.start)
         captures = self.trees[token[0]].text(token[1] + 1) if token else ""
         return "" if captures in {"&", "="} else "a lambda that does not capture [=] or [&]"
@@ -182,7 +182,7 @@ class ScopeReferences:
                     pending.append(caller)
 
     def _find_edits(self) -> None:
-        """Find the positions that must be edited, or cannot be."""
+        """Find the positions that must be edited, and those that cannot be."""
         for function in self._functions:
             if own_name(function.spelling) in self.reached:
                 self._head(function)
@@ -255,7 +255,7 @@ class ScopeReferences:
         return i if tree.text(i) == "(" and tree.close(i) >= 0 else -1
 
     def _token(self, location: Any) -> tuple[str, int] | None:
-        """Return the token that begins at a location; for a macro's argument, where the argument is written."""
+        """Return the token that begins at a location; a macro's argument is located where the author wrote it."""
         position = self._original(location)
         i = self._starts[position[0]].get(position[1]) if position else None
         return None if position is None or i is None else (position[0], i)
@@ -281,7 +281,7 @@ def _is_variable(cursor: Any) -> bool:
 
 
 def _possible_declarations(cursor: Any) -> list[Any]:
-    """Return the declarations that a name may refer to; None for one that is not resolved yet."""
+    """Return the declarations that a name may refer to; a name that is not resolved yet has None."""
     from clang import cindex
 
     library = cindex.conf.lib

@@ -1,4 +1,4 @@
-"""The public member functions of each class in a text, which clang does not always offer to complete."""
+"""Find the public member functions of each class in a text, which clang does not always offer to complete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def methods(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _declared_methods(tree: Tree, brace: int, *, is_hidden: bool) -> list[str]:
-    """Return the words of a class that precede a parenthesis, after what can be the end of a type."""
+    """Return the words in a class that stand between a possible end of a type and a parenthesis."""
     names = []
     end = tree.close(brace)
     end = end if end > 0 else len(tree.texts)

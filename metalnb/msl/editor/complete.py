@@ -24,7 +24,7 @@ from .draft import Draft, TypedPart, read_draft
 
 __all__ = ["Completion", "complete"]
 
-SECONDS = 3.0  # the parser's time limit; the first answer of a process takes 0.3
+SECONDS = 3.0  # the parser's time limit; a process's first answer takes 0.3
 
 # clang's cursor kinds, and how a completer shows them.
 _KINDS = {
@@ -36,7 +36,7 @@ _KINDS = {
 _CLASSES = {2, 3, 4, 31}
 _VARIABLES = {9, 10}
 _TYPED_TEXT = 1  # CXCompletionChunk_TypedText
-_AVAILABLE = {0, 1}  # deprecated names, too
+_AVAILABLE = {0, 1}  # deprecated names are also available
 _LOCAL = 34  # clang's priority for declarations in the function itself
 _SWIZZLE = re.compile(r"[xyzw]{1,4}|[rgba]{1,4}")
 _RUNS = {run[i:j] for run in ("xyzw", "rgba") for i in range(4) for j in range(i + 1, 5)}
@@ -73,7 +73,7 @@ def complete(
     headers : mapping of str to str, optional
         The header cells, by the name that ``#include`` takes.
     name : str
-        The cell's own such name, if it is a header cell.
+        The name by which others include the cell, if it is a header cell.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def _headers(typed: TypedPart, draft: Draft) -> list[Completion]:
 
 
 def _attributes(typed: TypedPart) -> Iterator[Completion]:
-    """Yield the attributes of compute kernels: for arguments, or for functions and constants."""
+    """Yield the attributes of compute kernels: those for arguments, or those for functions and constants."""
     uses = {"input", "parameter", "constant"} if typed.in_parentheses else {"function", "constant"}
     return (Completion(a.name, "attribute") for a in ATTRIBUTES.values() if a.use in uses)
 
@@ -160,11 +160,11 @@ def _rank(answer: _Answer) -> int | None:
         (1, is_authors and name.isidentifier()),
         (5, name in _library()),
     )
-    return next((rank for rank, applies in ranks if applies), None)  # None too for OpenCL's, and clang's patterns
+    return next((rank for rank, applies in ranks if applies), None)  # None also for OpenCL's names and clang's patterns
 
 
 def _members(answers: list[_Answer], word: str, draft: Draft) -> list[Completion]:
-    """Return the members of a class; of the hundreds of swizzles, until a letter is typed, only runs such as ``xy``."""
+    """Return a class's members; until a letter is typed, its swizzles are reduced to runs such as ``xy``."""
     if any(answer.name == "sizeof" for answer in answers):  # the parser is lost: these are not members
         return []
     candidates = {
@@ -197,7 +197,7 @@ def _library_methods() -> Mapping[str, tuple[str, ...]]:
 
 @functools.cache
 def _beneath() -> frozenset[str]:
-    """Return the names visible in an empty cell: OpenCL's, and those that the headers are built on."""
+    """Return the names visible in an empty cell: OpenCL's names, and those that the headers are built on."""
     return _visible("kernel void f() {\n}\n", 2)
 
 

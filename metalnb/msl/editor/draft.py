@@ -1,7 +1,7 @@
-"""A cell that is being written: invalid or unfinished, it is still read as far as possible.
+"""Read a cell that is being written as far as possible, even if it is invalid or unfinished.
 
-Where `scan` and `parse` reject a text, this repairs what an unfinished statement breaks for the statements after it,
-and passes the rest to libclang unchanged.
+Where `scan` and `parse` reject a text, this module repairs the damage that an unfinished statement does to the
+statements after it, and passes the rest to libclang unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..text.tokens import Token, tokenize
 __all__ = ["Draft", "TypedPart", "read_draft"]
 
 _WORD = re.compile(r"[^\W\d]\w*$")
-# Comments, and strings that end on their line; an unterminated one extends to the end.
+# Comments, and strings that end on their line; an unterminated comment or string extends to the end.
 _SILENT = re.compile(
     r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*(?:"|$|\Z)|'(?:\\.|[^'\\\n])+'""", re.DOTALL | re.MULTILINE
 )
@@ -42,7 +42,7 @@ class TypedPart:
     word : str
         The part of a word already typed.
     bracket : str
-        For an include, ``<`` or ``"``.
+        The bracket of an include: ``<`` or ``"``.
     in_parentheses : bool
     """
 
@@ -61,9 +61,9 @@ class Draft:
     source : str
         The author's text, repaired.
     offset : int
-        The cursor's position in it.
+        The cursor's position in `source`.
     cell : Cell
-        Under the name by which it is included, if it is a header cell.
+        The scanned cell; a header cell has the name by which others include it.
     headers : mapping of str to Cell
     """
 
@@ -79,7 +79,7 @@ class Draft:
 
     @property
     def files(self) -> list[tuple[str, str]]:
-        """The files for libclang; the last is the one to parse, which includes the others."""
+        """The files for libclang; the last is the one to parse, which includes the other files."""
         cells = [*self.headers.items(), (self.cell.name, self.cell)]
         files = [(header_file(name), cell.edited.text) for name, cell in cells]
         return files if self.cell.name == MAIN else [*files, (f"{FOLDER}/{MAIN}", _AROUND.format(self.cell.name))]
@@ -102,7 +102,7 @@ def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str =
     ----------
     source : str
     offset : int
-        In characters.
+        The cursor's position, in characters.
     headers : mapping of str to str
     name : str
         The name by which others include it, if it is a header cell.
@@ -125,7 +125,7 @@ def _scan(text: str, name: str, headers: frozenset[str]) -> Cell:
 
 
 def _close_statements(text_before: str) -> str:
-    """Close what finished statements left open, and end those without a semicolon: the parser would skip the rest."""
+    """Close brackets that finished statements left open and add missing semicolons, so that clang reads the rest."""
     edits: list[Edit] = []
     open_marks: list[Token] = []
     previous: Token | None = None
@@ -134,7 +134,7 @@ def _close_statements(text_before: str) -> str:
         if previous is not None and _begins_statement(token, previous, open_marks, text_before):
             edits.append(Edit(previous.end, previous.end, ";"))
         if text in {"(", "[", "{"}:
-            # The semicolons in the head of a `for` end no statement; `previous` reveals them.
+            # The semicolons in the head of a `for` do not end a statement; `previous` reveals them.
             is_for = text == "(" and previous is not None and previous.text == "for"
             open_marks.append(token._replace(kind="for") if is_for else token)
         elif text in {")", "]", "}"}:
@@ -154,7 +154,7 @@ def _close_statements(text_before: str) -> str:
     return EditedText(text_before, edits).text
 
 
-# After these a line's end ends no statement: something is still to come.
+# After these tokens the end of a line does not end a statement.
 _UNFINISHED = frozenset(
     {"case", "const", "constant", "constexpr", "device", "do", "else", "enum", "goto", "inline", "kernel", "namespace",
      "private", "public", "return", "signed", "static", "struct", "template", "thread", "threadgroup", "typedef",
@@ -163,7 +163,7 @@ _UNFINISHED = frozenset(
 
 
 def _begins_statement(token: Token, previous: Token, open_marks: list[Token], text_before: str) -> bool:
-    """Return whether a word begins a line in a block where the line before ended an expression without a semicolon."""
+    """Return whether a word begins a line of a block, and the line before ends an expression without a semicolon."""
     is_ended = previous.kind in {"word", "number", "string"} or previous.text in {")", "]"}
     is_on_new_line = token.kind == "word" and "\n" in text_before[previous.end : token.start]
     inside = bool(open_marks) and open_marks[-1].text == "{"
@@ -171,7 +171,7 @@ def _begins_statement(token: Token, previous: Token, open_marks: list[Token], te
 
 
 def _close_bracket(open_marks: list[Token], opening: str) -> None:
-    """Pop the open brackets up to the one that is closed, if there is one."""
+    """Pop the open brackets up to the one that is closed, if it is among them."""
     if any(mark.text == opening for mark in open_marks):
         while open_marks.pop().text != opening:
             pass

@@ -1,4 +1,4 @@
-"""Shift-Tab: Metal's own names, from `reference`; the author's, from libclang and the author's text."""
+"""Describe names for Shift-Tab: Metal's own from `reference`, the author's from libclang and the author's text."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Description:
     ----------
     name : str
     signatures : tuple of str
-        How it is declared, as MSL.
+        The declarations of the name in MSL.
     summary : str
-        For Metal's names one line, for the author's the comment above it.
+        A one-line description for Metal's names; for the author's, the comment above the declaration.
     where : str
         The specification's section, or the line of the cell.
     letters : str
-        What the letters in the signatures mean.
+        The meaning of the letters in the signatures.
     """
 
     name: str
@@ -61,7 +61,7 @@ def describe_name(name: str, *, attribute: bool | None = None) -> tuple[Descript
     ----------
     name : str
     attribute : bool, optional
-        True for the attribute of that name alone, False for anything else.
+        True for only the attribute of that name, False for everything else of that name.
 
     Returns
     -------
@@ -91,12 +91,12 @@ def describe(
     headers : mapping of str to str, optional
         The header cells, by the name that ``#include`` takes.
     name : str
-        The cell's own such name, if it is a header cell.
+        The name by which others include the cell, if it is a header cell.
 
     Returns
     -------
     tuple of Description
-        Empty if there is no name, or nothing is known about it.
+        Empty if there is no name there, or nothing is known about it.
     """
     draft = read_draft(source, offset, headers or {}, name)
     for start, word in _names(draft):
@@ -107,16 +107,16 @@ def describe(
 
 
 def _names(draft: Draft) -> Iterator[tuple[int, str]]:
-    """Yield the candidates, each with its offset: the name under the cursor, then the functions called around it."""
+    """Yield the candidates, each with its offset: the name under the cursor, then functions whose calls enclose it."""
     text, offset = draft.source, draft.offset
     word = re.search(r"\w*$", text[:offset])
     rest = re.match(r"\w*", text[offset:])
     start = word.start() if word else offset
     name = text[start : offset + (rest.end() if rest else 0)]
-    first = start == offset and text[:offset].rstrip()[-1:] in {"(", ","}  # before an argument: the call is meant
+    first = start == offset and text[:offset].rstrip()[-1:] in {"(", ","}  # before an argument the user means the call
     if name and not first:
         yield start, name
-    open_tokens: list[Token] = []  # each bracket that is still open or, for a parenthesis, the token before it
+    open_tokens: list[Token] = []  # the open brackets; for a parenthesis, the token before it
     previous: Token | None = None
     for token in tokenize(text[:offset]).program:
         if token.text in {"(", "[", "{"}:
@@ -135,7 +135,7 @@ def _describe_at(draft: Draft, start: int, name: str) -> tuple[Description, ...]
         return describe_name(name, attribute=True)
     metals = describe_name(name, attribute=False)
     if not re.search(rf"(?:\.|->)\s*$|\b{re.escape(name)}\b", text_before) and metals:
-        return metals  # not a member, and nothing before has its name: parsing is not needed
+        return metals  # not a member, and the name does not occur earlier
     authors = _author_description(draft, start, name)
     return (authors,) if authors else metals
 
@@ -155,7 +155,7 @@ def _author_description(draft: Draft, start: int, name: str) -> Description | No
 
 
 def _declaration(draft: Draft, start: int, name: str) -> Description | None:
-    """Find the declaration through the parser: what the position refers to, else the first with that name."""
+    """Find the declaration through the parser: the one that the position refers to, else the first with that name."""
     from clang import cindex
 
     files = draft.files
@@ -214,7 +214,7 @@ def _author_text(cursor: Any, cell: Cell, start: int) -> str:
 
 
 def _end(tree: Tree, kind: str, name: str) -> int:
-    """Find where a declaration ends: before a function's body, after a class's, at the end of a statement."""
+    """Find where a declaration ends: before a function's body, after a class's body, or at the end of a statement."""
     stops = _ENDS.get(kind, ";")
     is_named = False
     i = 0
@@ -232,7 +232,7 @@ def _end(tree: Tree, kind: str, name: str) -> int:
 
 
 def _shorten(text: str, indentation: int = 0) -> str:
-    """Remove the first line's indentation from the others, and shorten a long declaration."""
+    """Remove the first line's indentation from the other lines, and shorten a long declaration."""
     lines = text.rstrip().split("\n")
     lines = [lines[0], *(x[min(indentation, len(x) - len(x.lstrip())) :] for x in lines[1:])]
     if len(lines) > _LINES:

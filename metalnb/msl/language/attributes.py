@@ -1,4 +1,4 @@
-"""The table of MSL's attributes: their names, whether they take an argument, where they may appear.
+"""The table of MSL's attributes: their names, whether they take an argument, and where they may appear.
 
 Source: Metal Shading Language specification, version 4, chapters 2 and 5.
 """
@@ -20,9 +20,9 @@ class Attribute:
     argument : bool
         True if it takes an argument in parentheses.
     widths : tuple of int
-        For a kernel input: the numbers of components its type may have.
+        The numbers of components that a kernel input's type may have.
     use : {"parameter", "input", "function", "constant", "graphics"}
-        Where it belongs; "graphics" is everything but kernels on buffers.
+        Where the attribute belongs; "graphics" is everything except kernels on buffers.
     since : str
         The version of MSL, on macOS, that introduced it.
     section : str
@@ -71,7 +71,7 @@ _TABLE = (
     Attribute("max_total_threads_per_threadgroup", "function", argument=True, section="5.1.3"),
     Attribute("host_name", "function", argument=True, since="2.2", section="5.1.10"),
     Attribute("function_constant", "constant", argument=True, since="1.2", section="5.8.1"),
-    # Textures, samplers and argument buffers; per-thread inputs, which a vertex descriptor lays out.
+    # Textures, samplers and argument buffers; and per-thread inputs, whose layout a vertex descriptor gives.
     *_graphics("5.2.1", "texture sampler", argument=True),
     *_graphics("2.13", "id", argument=True),
     *_graphics("5.2.2", "attribute", argument=True),
@@ -108,15 +108,16 @@ _TABLE = (
 ATTRIBUTES = {a.name: a for a in _TABLE}
 INPUTS = {a.name: a for a in _TABLE if a.use == "input"}
 
-# C++'s own, which the compiler handles.
+# C++'s own attributes, which the compiler handles.
 STANDARD = frozenset({
     "deprecated", "fallthrough", "likely", "unlikely", "maybe_unused", "nodiscard", "noreturn", "no_unique_address",
 })  # fmt: skip
 
-# Apple's compiler takes these beside [[buffer(n)]], with an argument; the specification has them only for textures.
+# Apple's compiler accepts these beside [[buffer(n)]], with an argument; the specification allows them only for
+# textures.
 PASSED_OVER = frozenset({"access"})
 
-# Names that authors guess before they know Metal's: by spelling alone, the wrong ones would be suggested.
+# Names that authors guess before they know Metal's; a suggestion by spelling alone would be the wrong attribute.
 MEANT = {
     word: name
     for name, words in {

@@ -1,4 +1,4 @@
-"""Formats of kernels' output (MSL 6.19): C's conversions, and vectors, ``%v4f``."""
+"""Parse the formats of kernels' output (MSL 6.19): C's conversions, and those for vectors, ``%v4f``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Conversion(NamedTuple):
     Attributes
     ----------
     text : str
-        As written.
+        The conversion as written.
     style : str
         Flags, width and precision.
     lanes : int
@@ -30,7 +30,7 @@ class Conversion(NamedTuple):
     start, end : int
         Its position in the format.
     length : str
-        As ``hh`` or ``l``.
+        The length modifier, such as ``hh`` or ``l``.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Conversion(NamedTuple):
 
 
 def conversions(format: str) -> list[Conversion]:
-    """Return the conversions of a format, without ``%%``; one that is not understood has an empty letter."""
+    """Return the conversions of a format, without ``%%``; a conversion that is not understood has an empty letter."""
     result = []
     start = 0
     while (start := format.find("%", start)) >= 0:
@@ -67,6 +67,6 @@ _WANTS = {
 
 
 def wants(conversion: Conversion) -> str:
-    """Return what a conversion takes, in words."""
+    """Return the value that a conversion takes, in words."""
     kind = _WANTS[conversion.letter]
     return f"a vector of {conversion.lanes}: each {kind}" if conversion.lanes > 1 else kind

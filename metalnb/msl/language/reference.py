@@ -1,4 +1,4 @@
-"""MSL name by name: signatures, the specification's section, and a one-line description.
+"""Describe MSL name by name: signatures, the specification's section, and a one-line description.
 
 The text is in ``reference_texts/*.txt``, which read like a header: ``# section kind Title`` opens a chapter, and the
 line after it explains the letters, ``T: half or float; Ti: int``; an entry keeps the parts that its signatures need.
@@ -41,13 +41,13 @@ class Entry:
     names : tuple of str
     kind : {"function", "type", "word", "attribute"}
     signatures : tuple of str
-        As they are written in MSL; for types the names themselves.
+        The declarations in MSL; for types, the names themselves.
     summary : str
         A one-line description.
     section, title : str
-        Of the specification.
+        The section of the specification, and its title.
     letters : str
-        What the letters in the signatures mean.
+        The meaning of the letters in the signatures.
     """
 
     names: tuple[str, ...]
@@ -60,7 +60,7 @@ class Entry:
 
 
 def lookup(name: str) -> tuple[Entry, ...]:
-    """Return MSL's entries for a name, one for each chapter that has it (``abs`` is in two); none if there is none."""
+    """Return MSL's entries for a name, one for each chapter that has it (``abs`` is in two); empty if MSL lacks it."""
     return _by_name().get(name, ())
 
 
@@ -114,7 +114,7 @@ def _name(declaration: str) -> str:
 
 
 def _letters_used(letters: str, declaration: str) -> str:
-    """Keep the explanations of the declaration's letters, and general ones."""
+    """Keep the explanations of the declaration's letters, and the general explanations."""
     explanations = [(part, part.partition(":")[0] if ":" in part else "") for part in letters.split("; ")]
     return "; ".join(part for part, letter in explanations if not letter or re.search(rf"\b{letter}\b", declaration))
 

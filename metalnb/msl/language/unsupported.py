@@ -106,13 +106,13 @@ _UNKNOWN = re.compile(
 
 
 def answer(message: str) -> tuple[str, str] | None:
-    """Return the message and the hint if the compiler's message is about one of these names."""
+    """Return a message and a hint if the compiler's message is about an unsupported name."""
     match = _UNKNOWN.search(message)
     return refusal(match[1]) if match and match[1] in _BY_NAME else None
 
 
 def refusal(name: str) -> tuple[str, str]:
-    """Return the message and the hint for one of these names."""
+    """Return the message and the hint for an unsupported name."""
     group = _BY_NAME[name]
     return f"'{name}'{_REFUSED}{group.reason}", group.cure
 
@@ -139,7 +139,7 @@ def declarator(message: str, text_before: str) -> re.Match[str] | None:
     message : str
         The compiler's message.
     text_before : str
-        The text up to the position that it names.
+        The text up to the message's position.
     """
     match = _UNKNOWN.search(message)
     if match is None or match[1] not in _PARTS:

@@ -1,4 +1,4 @@
-"""The version of MSL that introduced a word, and the words in a cell that are newer than a version."""
+"""Find the version of MSL that introduced a word, and the words in a cell that are newer than a version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(text: str) -> Version:
     Raises
     ------
     ValueError
-        If there is no such version; the message lists them.
+        If the version does not exist; the message lists those that do.
     """
     for version in VERSIONS:
         if version_text(version) == text:
@@ -61,7 +61,7 @@ def words(cell: Cell) -> list[str]:
 def newer_words(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
     """Return the words that a version of the language lacks, each with the version that has it and its first position.
 
-    Words that the cell itself declares do not count; nor do those inside ``#if __METAL_VERSION__ …``.
+    Words that the cell itself declares are left out, and so are words inside ``#if __METAL_VERSION__ …``.
     """
     text = outline(cell.edited.original)
     guarded_ranges = _guarded_ranges(text)
@@ -105,7 +105,7 @@ _VERSION = frozenset({"__METAL_VERSION__", "__HAVE_BFLOAT__"})
 
 
 def _guarded_ranges(text: Outline) -> list[tuple[int, int]]:
-    """Return the ranges of the text between a conditional on the language's version and its ``#endif``."""
+    """Return the ranges of text between a conditional that tests the language's version and its ``#endif``."""
     ranges = []
     open_starts: list[int] = []
     for directive in text.directives:

@@ -1,4 +1,4 @@
-"""Calls that match two overloads equally: which two, and the cast that selects one."""
+"""Explain calls that match two overloads equally: name both, and the cast that selects one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def choice(unit: Any, location: Any) -> str:
     best = [takes for takes, rank in ranks.items() if not any(_beats(r, rank) for r in ranks.values())]
     if len(best) < 2:
         return ""
-    # A cast to an integer may lose a fraction; the first argument shows the intent best.
+    # A cast to an integer may lose a fraction, so prefer floats; the first argument shows the intent best.
     best.sort(key=lambda takes: (takes[0] not in {"half", "float"}, ranks[takes]))
     name = callee.spelling or next(callee.get_children()).spelling
     first, second = (f"{name}({', '.join(takes)})" for takes in best[:2])

@@ -1,4 +1,4 @@
-"""clang's warnings about code that is rarely intended, passed on as `MetalnbWarning` at the author's line.
+"""Pass on clang's warnings about code that is rarely intended, as `MetalnbWarning` at the author's line.
 
 A cell silences one as usual: ``#pragma clang diagnostic ignored "-Wreturn-type"``.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["at_the_text", "cautions", "warn"]
 
-# Whether a warning is shown at its line of Metal: IPython runs a magic, so there is no line of Python to blame.
+# Whether a warning is shown at its line of Metal: when IPython runs a magic, there is no line of Python to name.
 at_the_text: ContextVar[bool] = ContextVar("at_the_text", default=False)
 
 # The groups of clang's warnings that correct code hardly ever triggers.
@@ -27,13 +27,13 @@ _GROUPS = frozenset(f"-W{name}" for name in (
     "#warnings", "array-bounds", "division-by-zero", "parentheses", "return-stack-address", "return-type",
     "uninitialized", "unused-comparison",
 ))  # fmt: skip
-_COMMA = "left operand of comma operator has no effect"  # for x[row, column]; part of a wider group
+_COMMA = "left operand of comma operator has no effect"  # for x[row, column]; its group contains more warnings
 _BUNDLED = "metalnb/"  # the kernel library's files: their author is not the cell's
 _WARNING = 2  # CXDiagnostic_Warning
 
 
 def cautions(parsed: Parsed, notes: Iterable[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
-    """Return the warnings in the author's own text, each once however often a template is instantiated.
+    """Return the warnings in the author's own text, each only once even if a template is instantiated repeatedly.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A cursor's children, three times as fast as the Python binding, which creates a callback for each cursor."""
+"""List a cursor's children three times as fast as the Python binding, which creates a callback for each cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread with a large stack and a time limit, for libclang, which has neither; and names that threads can share."""
+"""Run libclang in a thread with a large stack and a time limit, and load its names so that threads can share them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STACK = 1 << (27 if sys.platform == "win32" else 28)  # bytes: of address space
 
 @functools.cache
 def _complete_names() -> None:
-    """Name all kinds of cursors and types: a kind fills its table when asked, and other threads see it half full."""
+    """Fill the tables of kinds' names: they are filled on first use, and another thread could see one half full."""
     from clang import cindex
 
     for kinds in cindex.BaseEnumeration.__subclasses__():
@@ -28,9 +28,9 @@ def _complete_names() -> None:
 
 
 def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
-    """Run in a thread with a large stack: a deep expression overflows libclang's own, of 8 MB, and ends the process.
+    """Run in a thread with a large stack: a deep expression overflows the usual 8 MB and ends the process.
 
-    A parser that does not return is abandoned: it cannot be stopped, and ends with the process at the latest.
+    A parser that does not return is abandoned: it cannot be stopped, and may run until the process ends.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The offset of a location in its file; for a macro's argument, where the argument is written."""
+"""Find the offset of a location in its file; a macro's argument is located where the author wrote it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ __all__ = ["FOLDER", "TARGET", "flags", "header_file", "posix_path"]
 
 TARGET = Path(__file__).parent.parent / "target"
 FOLDER = "/metalnb-cell"  # contains the cell and its header cells, which exist only in memory
-# The warning for authors that clang does not enable by default; and a construct that clang rejects by default: `static
+# A warning for authors that clang does not enable by default, and a construct that clang rejects by default: `static
 # constant float` with a value in a struct.
 _WARNINGS = ("-Wuninitialized", "-Wno-static-float-init")
 

@@ -1,4 +1,4 @@
-"""clang's messages in Metal's terms, with a hint on how to fix the error if there is one."""
+"""Put clang's messages into Metal's terms, and add a hint on how to fix the error if there is one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .flags import TARGET
 
 __all__ = ["TO_BFLOAT", "free_words", "hint_for", "reword"]
 
-# Patterns are text, which `re` compiles on use and caches: most cells have no message.
+# Patterns stay text, which `re` compiles on first use and caches, because most cells cause no message.
 _WORDS = (
     # An operand of ?:, which is read through an operator that metalnb inserts.
     (r"'[^']*::\$copied' \(aka ('[^']*')\)", r"\1"),
@@ -199,7 +199,7 @@ def _unknown_name_hint(match: re.Match[str]) -> str:
 
 
 def _signatures_hint(match: re.Match[str]) -> str:
-    """Return the hint for arguments that fit no function of this name: how Metal declares it, if it is Metal's."""
+    """Return the hint for arguments that fit no overload: Metal's declarations, if the function is Metal's."""
     name = match[1]
     functions = [entry for entry in lookup(name) if entry.kind == "function"]
     if not functions:
@@ -297,7 +297,7 @@ _SUGGESTED = re.compile(r"'(\w+)'; did you mean '(.*)'\?$")
 
 
 def _suggestion(match: re.Match[str]) -> str:
-    """Keep a suggestion, unless it is one of metalnb's own names, or the name only lacks its header."""
+    """Keep a suggestion unless it is one of metalnb's own names, or the unknown name only needs its header included."""
     name, suggested = match.groups()
     useless = suggested.startswith("$") or name == suggested or name in _METAL_NAMES
     return f"'{name}'" if useless else match[0]

@@ -1,4 +1,4 @@
-"""libclang, in process: one parsed translation unit for a cell, and its diagnostics in the author's own text."""
+"""Parse a cell with libclang, in process: one translation unit, and its diagnostics in the author's own text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Parsed:
         clang.conf.lib.clang_getInstantiationLocation(location, ctypes.byref(file), None, None, None)
         if not file:
             return None
-        file_id = ctypes.addressof(file.contents)  # identifies the file in the parser: getting its name takes longer
+        file_id = ctypes.addressof(file.contents)  # identifies the file: getting its name takes longer
         if file_id not in self._owners:
             self._owners[file_id] = self._cells.get(posix_path(location.file.name))
         return self._owners[file_id]
@@ -119,7 +119,7 @@ class Parsed:
         return f" (in the macro {name}, {file}line {line})"
 
     def _unsupported_declaration(self, diagnostic: cindex.Diagnostic) -> Diagnostic | None:
-        """Report the texture or sampler itself where the parser only complains about a word in its declaration."""
+        """Report the texture or sampler itself if the parser only reports a word in its declaration."""
         cell = self.owner(diagnostic.location)
         if cell is None:
             return None
@@ -131,7 +131,7 @@ class Parsed:
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(match[0]))
 
     def _unended_using(self, diagnostic: cindex.Diagnostic) -> Diagnostic | None:
-        """Report a ``using namespace`` without its semicolon there, not at the next kernel."""
+        """Report a ``using namespace`` that lacks its semicolon at its own line, not at the next kernel."""
         cell = self.owner(diagnostic.location)
         if cell is None or diagnostic.spelling != "expected ';' after attribute list":
             return None
@@ -153,12 +153,12 @@ class Parsed:
         return match is not None and any(f"$initial({match[1]})" in c.edited.text for c in self._cells.values())
 
     def _is_of_an_input(self, message: str) -> bool:
-        """Return whether an error is only that a program-scope input was not passed to the place of another error."""
+        """Return whether an error says only that a program-scope input was not passed to a place with another error."""
         match = re.fullmatch(r"'(\w+)' does not refer to a value", message)
         return match is not None and any(i.name == match[1] for c in self._cells.values() for i in c.scope_inputs)
 
     def _refusal(self, message: str) -> Diagnostic | None:
-        """Return the scan's refusal that the parser reports, if any."""
+        """Return the scan's refusal that a parser's message stands for, if any."""
         mark = re.search(r"\$refused_\w+", message)
         return next((c.refused[mark[0]] for c in self._cells.values() if mark[0] in c.refused), None) if mark else None
 
@@ -172,7 +172,8 @@ class Parsed:
 def _lacks_a_name(parsed: Parsed) -> bool:
     """Return whether an error is about an unknown name, for which the parser's suggestion depends on the text.
 
-    With the precompiled library it knows other names ("did you mean 'using'?"); its other messages are the same.
+    With the precompiled library the parser knows other names ("did you mean 'using'?"); its other messages are the
+    same.
     """
     return any(d.severity >= 3 and _NO_SUCH_NAME.search(d.spelling) for d in parsed.unit.diagnostics)
 
@@ -215,7 +216,7 @@ def parse(
     with_instantiations : bool
         Whether to parse the cell's explicit instantiations too, each of which adds a function.
     allow_errors : bool
-        Whether to parse a cell with errors, too, as far as possible.
+        Whether to also parse a cell that has errors, as far as possible.
 
     Raises
     ------
@@ -234,7 +235,7 @@ def parse(
     if allow_errors:
         return result
     errors = list(result.errors())
-    if errors and begins_with_library(text) and _lacks_a_name(result):  # with its text the parser suggests other names
+    if errors and begins_with_library(text) and _lacks_a_name(result):  # the text changes its suggestions
         result = _parse_files(cell, headers, files, version, library=False)
         errors = list(result.errors())
     if errors:
@@ -245,7 +246,7 @@ def parse(
 def _parse_files(
     cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], version: Version, *, library: bool,
 ) -> Parsed:  # fmt: skip
-    """Parse the files, the cell last; the library is precompiled, or the cell includes its parts."""
+    """Parse the files, the cell last; either the library is precompiled, or the cell includes parts of it."""
     cindex = _cindex()
 
     def work() -> Any:
@@ -255,7 +256,7 @@ def _parse_files(
         header_path = precompiled_header(cindex, tuple(flags_used), library=library)
         if header_path is not None:
             fast_flags = [*flags_used[: flags_used.index("-include")], "-include-pch", str(header_path)]
-            with contextlib.suppress(cindex.TranslationUnitLoadError):  # written by another parser: use the text
+            with contextlib.suppress(cindex.TranslationUnitLoadError):  # another parser wrote it: use the text
                 return cindex.Index.create().parse(files[-1][0], args=fast_flags, unsaved_files=files)
         return cindex.Index.create().parse(files[-1][0], args=flags_used, unsaved_files=files)
 
@@ -267,7 +268,7 @@ def _parse_files(
         hint = "let templates instantiate fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([cell.about_all(message, hint)]) from None
     parsed = Parsed(unit, cell, headers, version)
-    if parsed.includes_files():  # the scan refuses file includes; if it misses one, its contents must not show
+    if parsed.includes_files():  # the scan refuses file includes; if it misses one, do not reveal the file
         raise CompileError([cell.about_all("the cell includes a file: a cell cannot include files")])
     return parsed
 

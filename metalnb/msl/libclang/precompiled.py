@@ -1,4 +1,4 @@
-"""The start of a cell as precompiled headers on disk, since parsing it dominated the time to parse a cell.
+"""Precompile the headers at the start of a cell and keep them on disk: they took most of the time to parse a cell.
 
 A cell that starts by including ``<metal_stdlib>`` gets the entire library; so does one that starts with a file of the
 kernel library, since these all include it first. Any other cell gets only Metal's keywords and vector types: it must
@@ -23,7 +23,7 @@ from .flags import TARGET
 
 __all__ = ["begins_with_library", "parser_version", "precompiled_header"]
 
-_AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # contains nothing that needs the library
+_AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # nothing here needs the library
 _BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*(?:include|import)[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
 _LIBRARY_HEADER = "/metalnb-library/library.h"  # exists only in memory
 _ROOM = 256 << 20  # bytes: many times the file's size
@@ -32,26 +32,26 @@ _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
 
 
 def begins_with_library(text: str) -> bool:
-    """Return whether a text includes the library before anything but comments and macros."""
+    """Return whether only comments and macros precede a text's include of the library."""
     return _BEGINS.match(text) is not None
 
 
 def precompiled_header(cindex: Any, flags: tuple[str, ...], *, library: bool = True) -> Path | None:
-    """Return a header precompiled with these flags; built once per version of the headers and the parser.
+    """Return a header precompiled with these flags; it is built once per version of the headers and the parser.
 
     Parameters
     ----------
     cindex : module
         libclang.
     flags : tuple of str
-        The parser's.
+        The parser's flags.
     library : bool, optional
         Whether it contains Metal's entire library, or only the files that the flags include.
 
     Returns
     -------
     Path or None
-        For ``-include-pch``; None if it cannot be stored.
+        The path for ``-include-pch``; None if the header cannot be stored.
     """
     cache_store = cache.store()
     text = "#include <metal_stdlib>\n" if library else "\n"

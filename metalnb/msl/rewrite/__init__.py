@@ -1,5 +1,5 @@
 """Rewrite a cell into text that clang accepts, with one pass per file.
 
-`passes.PASSES` is the table: each pass has its section of the specification and a golden cell. A pass sees the author's
-text and none of the other passes' edits; it may neither ask the parser nor move a line. `scan` runs them all.
+`passes.PASSES` lists the passes, each with its section of the specification and a golden cell. A pass sees the author's
+text but not the other passes' edits; it must not use the parser or move a line. `scan` runs all passes.
 """

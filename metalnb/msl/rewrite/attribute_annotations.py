@@ -21,7 +21,7 @@ _REFUSED = '$attribute("refused", {})'
 
 
 def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
-    """Annotate; drop an explicit instantiation's attributes, since clang allows none there."""
+    """Annotate the attributes; drop those of an explicit instantiation, since clang allows none there."""
     input_ranges = [(each.start, each.end) for each in scope_inputs(text.program)]
     for tree in text.trees:
         dropped_lists = {(a, b) for instantiation in explicit_instantiations(tree) for a, b in instantiation.lists}
@@ -64,7 +64,7 @@ def _move_to_name(
 
 
 def _declared_token(tree: Tree, a: int) -> int:
-    """Return the token that a list follows; if that is an array's extents, the name, as in ``(&c)[4]``."""
+    """Return the token that an attribute list follows; after an array's extents, return the name, as in ``(&c)[4]``."""
     i = a - 1
     while tree.text(i) == "]" and tree.open(i) >= 0:
         i = tree.open(i) - 1
@@ -76,7 +76,7 @@ def _list(text: Outline, tree: Tree, a: int, b: int) -> Iterator[Edit | Refusal]
     i = a + 2
     while i < b - 1:
         last = tree.close(i + 1) if tree.text(i + 1) == "(" else i
-        if tree.text(i + 1) == "::":  # clang::…: the compiler's own
+        if tree.text(i + 1) == "::":  # clang::…: the compiler's own attribute
             i += 2
             last = tree.close(i + 1) if tree.text(i + 1) == "(" else i
         elif tree.tokens[i].kind == "word" and tree.texts[i] not in STANDARD:
@@ -108,18 +108,18 @@ def _attribute(
             yield Refusal(word.start, last.end, word.start, *words, _REFUSED)
             return
     if declared.use == "graphics":
-        inner = ""  # undeclared names of the graphics pipeline; the attribute is refused by name
+        inner = ""  # it may use undeclared names of the graphics pipeline; the attribute is refused
     if name == "function_constant":
         a, b = brackets
         if tree.enclosing(a, "(") >= 0:
-            inner = f'"{inner}"'  # a parameter names the constant that gates it
+            inner = f'"{inner}"'  # a parameter's attribute names its gate
         elif a > 0 and tree.tokens[a - 1].kind == "word":
             yield Edit(tree.tokens[b].end, tree.tokens[b].end, f" $initial({tree.texts[a - 1]})")
     yield Edit(word.start, last.end, f'$attribute("{name}"{", " + " ".join(inner.split()) if inner else ""})')
 
 
 def _scope(tree: Tree, a: int, b: int) -> str:
-    """Return the scope of the variable that a list follows: "program", "function"; empty for any other list."""
+    """Return the scope of the variable that a list follows: "program" or "function"; empty for any other list."""
     i = _declared_token(tree, a)
     if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.enclosing(a, "(") >= 0:
         return ""
@@ -137,7 +137,7 @@ def _scope(tree: Tree, a: int, b: int) -> str:
 
 
 def _misplaced_message(attribute: str, scope: str, declared: Attribute) -> tuple[str, str]:
-    """Return the message and the hint for a kernel's input or argument that is declared elsewhere."""
+    """Return the message and the hint for an attribute of a kernel's parameter that is used elsewhere."""
     cure = "declare it as a parameter of the kernel"
     if scope == "function":
         return f"[[{attribute}]] on a variable in a function", f"{cure} (MSL {declared.section})"

@@ -1,8 +1,8 @@
 """Compound assignment in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``, ``p += a`` becomes ``$advance(p, a)``.
 
 If the author defines an ``operator+=``, clang treats every ``+=`` in a template as a call of it and does not see that
-``v.x`` is a property. It never mistakes ``=``, since ``operator=`` cannot be defined outside a class. Nor does clang
-advance a pointer by an object that converts to an integer, such as an integral constant.
+``v.x`` is a property. It treats ``=`` correctly, since ``operator=`` cannot be defined outside a class. clang also does
+not advance a pointer by an object that converts to an integer, such as an integral constant.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ than any operator in an operand except postfix and unary ones. It turns a vector
 unchanged (``target/words.h``).
 
 The author's own operators bind less tightly: in a cell that has one, an operand that contains an operator is put into
-parentheses and read as a unit, since a value returned by ``a + b`` has no address space, and a variable has.
+parentheses and read as a unit, since a value returned by ``a + b`` has no address space, but a variable does.
 
 A template's arguments are constants without an address space, and stay unchanged.
 
-A bfloat is a class too. As an operand it becomes another class, which has a single meaning next to every number; in a
-cell that uses bfloat, ``$settled`` turns the result of ``?:`` back into a bfloat.
+To clang, bfloat is also a class. As an operand, a bfloat becomes an object of another class, which combines
+unambiguously with every number; in a cell that uses bfloat, ``$settled`` turns the result of ``?:`` back into a bfloat.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _TEMPLATES = frozenset({
     "array", "bool_constant", "conditional_t", "enable_if_t", "integral_constant", "make_filled_simdgroup_matrix",
     "matrix", "packed_vec", "simdgroup_matrix", "template", "vec",
 })  # fmt: skip
-_OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what precedes an expression
+_OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # tokens that may precede an expression
 
 
 def conditional_operands(text: Outline) -> Iterator[Edit]:
     """Edit the operands of each ``?:`` whose value is used."""
-    # A macro in an `#if` is evaluated by the preprocessor, which does not know these operators.
+    # The preprocessor evaluates a macro that an `#if` uses, and does not know the inserted operators.
     preprocessor_words = {
         t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"
     }
     has_bfloat = any("bfloat" in word.lower() for word in text.words) or any(
         _is_bfloat(token) for tree in text.trees for token in tree.tokens
     )
-    # A header cell may contain the operators.
+    # A header cell may define the author's operators.
     has_operators = "operator" in text.words or any(d.tokens[0].text[:1] == '"' for d in text.directives if d.tokens)
     templates = _template_names(text)
     for tree in text.trees:
@@ -63,7 +63,7 @@ def conditional_operands(text: Outline) -> Iterator[Edit]:
                 continue
             stop = _stop(tree, colon + 1) if has_bfloat or has_operators else -1
             start = _start(tree, question) if has_bfloat and stop > 0 else -1
-            if start >= 0:  # the complete ?: goes into a call, if tokens show its start and end
+            if start >= 0:  # the whole ?: becomes an argument, if tokens show where it starts and ends
                 first = tree.tokens[start].start
                 yield Edit(first, first, "$settled(")
                 closings[tree.tokens[stop - 1].end] += 1
@@ -116,7 +116,7 @@ def _holds_values(tree: Tree, brace: int) -> bool:
 
 
 def _has_operator(tree: Tree, start: int, stop: int) -> bool:
-    """Return whether an operator may appear between two positions, outside brackets, except before an operand."""
+    """Return whether an operator may appear between two positions, outside brackets and after the first token."""
     i = tree.skip(start)
     while i < stop:
         if tree.texts[i] in _OPERATORS:
@@ -126,7 +126,7 @@ def _has_operator(tree: Tree, start: int, stop: int) -> bool:
 
 
 def _template_names(text: Outline) -> frozenset[str]:
-    """Return the names of the templates that a text declares, and of Metal's."""
+    """Return the names of the templates that a text declares, and of Metal's own templates."""
     names = set(_TEMPLATES)
     for tree in text.trees:
         for template in tree.templates:
@@ -137,7 +137,7 @@ def _template_names(text: Outline) -> frozenset[str]:
 
 
 def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
-    """Return whether a position is in a list of template arguments; no comparison ends before ``::`` or ``{``."""
+    """Return whether a position is in a list of template arguments; a ``>`` before ``::`` or ``{`` closes a list."""
     i = question - 1
     while i > tree.first and tree.texts[i] not in _OUTSIDE:
         list_end = tree.close(i) if tree.texts[i] == "<" else -1
@@ -149,7 +149,7 @@ def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
 
 
 def _start(tree: Tree, question: int) -> int:
-    """Return the start of the condition; -1 in an operand of another ``?:``, or if unclear."""
+    """Return the start of the condition; -1 if it is in an operand of another ``?:``, or the start is unclear."""
     i = question - 1
     while i >= tree.first:
         text = tree.texts[i]
@@ -166,14 +166,14 @@ def _start(tree: Tree, question: int) -> int:
 
 
 def _compares(tree: Tree, i: int) -> bool:
-    """Return whether a ``=`` is half of a comparison; a token is one character."""
+    """Return whether a ``=`` is part of a comparison, since each token of an operator is one character."""
     touching = [tree.texts[k] for k in (i - 1, i - 2) if k >= 0 and tree.tokens[k].end == tree.tokens[k + 1].start]
     is_doubled = tree.text(i + 1) == "=" and tree.tokens[i + 1].start == tree.tokens[i].end
     return is_doubled or (touching[:1] in (["="], ["!"], ["<"], [">"]) and touching[:1] != touching[1:2])
 
 
 def _stop(tree: Tree, i: int) -> int:
-    """Return the token after the last operand, which may be another ``?:``; -1 if unclear."""
+    """Return the token after the last operand, which may be another ``?:``; -1 if its end is unclear."""
     inner = 0
     while i < len(tree.texts):
         text = tree.texts[i]

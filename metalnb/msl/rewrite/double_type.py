@@ -1,4 +1,4 @@
-"""``double`` and ``long double``, which the compiler has and Metal does not (MSL 2.1), are refused."""
+"""Refuse ``double`` and ``long double``, which the compiler has but Metal does not (MSL 2.1)."""
 
 from __future__ import annotations
 

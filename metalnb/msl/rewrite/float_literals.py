@@ -1,7 +1,7 @@
-"""Literals without a suffix are float, and ``1.0bf`` is a bfloat (MSL 2.1): ``1.0`` -> ``1.0f``.
+"""Make literals without a suffix float, and ``1.0bf`` a bfloat (MSL 2.1): ``1.0`` -> ``1.0f``.
 
-clang has a switch for the first, but drops it where a template is instantiated: there ``0.5 * x`` would be double. The
-suffix ``bf`` is unknown to it.
+clang has a switch that makes literals float, but ignores it where a template is instantiated: there ``0.5 * x`` would
+be double. It does not know the suffix ``bf``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FLOATING = re.compile(
 
 def float_literals(text: Outline) -> Iterator[Edit]:
     """Add the suffix, or the type, that clang needs."""
-    # A macro may add the suffix itself, `x##f`: then the literals in macros and in their arguments stay as they are.
+    # A macro may add the suffix itself, `x##f`; if one does, literals in macros and in their arguments are unchanged.
     pasting = any("##" in tree.texts for tree in text.macros)
     macros = {tree.text(0) for tree in text.macros}
     for tree, i in _numbers(text):

@@ -1,7 +1,7 @@
 """Remove declarations of program-scope inputs from a cell (MSL 5.9): ``uint3 gid [[thread_position_in_grid]];``.
 
 The engines' compilers have no program-scope variables with a value per thread. `metalnb.msl.analysis.scope_inputs`
-passes the inputs from the kernels to the functions that use them; of the declaration only the name remains,
+passes the inputs from the kernels to the functions that use them; only the name remains of the declaration,
 ``struct gid;``.
 """
 
@@ -68,5 +68,5 @@ def _declaration(tree: Tree, start: int, list_start: int) -> ScopeInput | None:
 
 
 def _is_of_a_type(tree: Tree, i: int) -> bool:
-    is_argument = tree.texts[i] == "," and tree.text(i + 1).isdigit()  # vec<uint, 3>
+    is_argument = tree.texts[i] == "," and tree.text(i + 1).isdigit()  # the 3 of vec<uint, 3>
     return tree.tokens[i].kind in {"word", "number"} or tree.texts[i] in _IN_A_TYPE or is_argument

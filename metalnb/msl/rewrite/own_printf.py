@@ -1,6 +1,6 @@
-"""``printf`` is metalnb's own, as Metal's compiler has none: under ``#ifdef METALNB`` it is renamed.
+"""Rename ``printf`` to metalnb's own under ``#ifdef METALNB``, since Metal's compiler has none.
 
-Anywhere else it is refused, as Apple's compiler would.
+Refuse it anywhere else, as Apple's compiler does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def own_printf(text: Outline) -> Iterator[Edit]:
 
 
 def _metalnb_ranges(text: Outline) -> list[tuple[int, int]]:
-    """Return the ranges that are compiled only where METALNB is defined: up to their ``#else`` or ``#endif``."""
+    """Return the ranges that are compiled only if METALNB is defined; each ends at its ``#else`` or ``#endif``."""
     ranges, starts = [], []
     for directive in text.directives:
         words = [t.text for t in directive.tokens]

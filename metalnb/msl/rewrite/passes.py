@@ -28,7 +28,7 @@ __all__ = ["PASSES", "Pass"]
 
 
 class Pass(NamedTuple):
-    """A pass. Each one sees the author's text, and not the edits of the others.
+    """A pass, which sees the author's text and not the edits of other passes.
 
     Attributes
     ----------

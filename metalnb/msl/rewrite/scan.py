@@ -41,14 +41,14 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     source : str
         The author's text.
     name : str
-        Its name in diagnostics.
+        The text's name in diagnostics.
     headers : frozenset of str
         The names of the author's header cells, which ``#include`` may name.
 
     Raises
     ------
     CompileError
-        For a ``host_name`` whose template is ambiguous, or template lists too deep for the parser.
+        If the template for a ``host_name`` is ambiguous, or template lists are too deep for the parser.
     """
     source = normalize_text(source)
     text = outline(source)
@@ -123,7 +123,7 @@ def _refuse(text: Outline, name: str, offset: int, message: str, hint: str) -> N
 
 
 def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
-    """Refuse template lists so deep that they would exhaust the parser's stack, which it does not limit."""
+    """Refuse template lists so deep that they would overflow the parser's stack, which it does not check."""
     depth = 0
     for previous, token in pairwise(tree.tokens):
         if token.text == "<" and previous.kind == "word":

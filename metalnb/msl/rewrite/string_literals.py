@@ -39,7 +39,7 @@ def _is_argument(tree: Tree, i: int) -> bool:
 
 
 def _callers(tree: Tree, i: int) -> list[str]:
-    """Return the words before the brackets around a position, innermost first; an empty string for none."""
+    """Return the word before each bracket around a position, innermost first; an empty string if there is no word."""
     words = []
     i = tree.enclosing(i)
     while i >= 0:

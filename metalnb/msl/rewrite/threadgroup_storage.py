@@ -1,6 +1,6 @@
-"""Threadgroup variables become references to storage: ``threadgroup T a[N];`` (MSL 4.4).
+"""Turn threadgroup variables into references to storage: ``threadgroup T a[N];`` (MSL 4.4).
 
-``threadgroup T (&a)[N] = $threadgroup_storage<…>();``, where each target defines the storage.
+The declaration becomes ``threadgroup T (&a)[N] = $threadgroup_storage<…>();``; each target defines the storage.
 
 A variable initialized with zeros, ``threadgroup T a[N] = {0};``, is supported: all threads write the zeros and
 synchronize. So every thread must reach the declaration: it must be in the kernel's outermost block, before any
@@ -37,7 +37,7 @@ def threadgroup_storage(text: Outline) -> Iterator[Edit]:
 
 
 def _storage_words(macros: tuple[Tree, ...]) -> Mapping[str, bool]:
-    """Find the words that can start such a declaration; True for a macro that also supplies the type."""
+    """Find the words that can start a threadgroup variable; True for a macro that also supplies the type."""
     words = {"threadgroup": False}
     for tree in macros:
         if tree.text(tree.first) == "threadgroup":
@@ -48,7 +48,7 @@ def _storage_words(macros: tuple[Tree, ...]) -> Mapping[str, bool]:
 
 
 def _declaration(tree: Tree, word: int, words: Mapping[str, bool]) -> list[Edit]:
-    """Edit the declaration that contains one of the words; in a macro it may end with the text."""
+    """Edit the declaration that contains one of the words; in a macro it may extend to the macro's end."""
     shared_specifiers = _specifiers_before(tree, word)
     i = _find_declarators(tree, word, words, shared_specifiers)
     edits: list[Edit] = []
@@ -102,7 +102,7 @@ def _zeros_end(tree: Tree, i: int) -> int:
 
 
 def _is_reached_by_all(tree: Tree, position: int) -> bool:
-    """Return whether all threads reach a position: it is in a kernel's own block, with no return before it."""
+    """Return whether all threads reach a position: it is in a kernel's outermost block, with no return before it."""
     brace = tree.enclosing(position, "{")
     for function in tree.functions:
         if function.end == brace and brace >= 0:
@@ -165,7 +165,7 @@ def _specifiers_before(tree: Tree, position: int) -> list[_Specifier]:
 
 
 def _find_declarators(tree: Tree, word: int, words: Mapping[str, bool], specifiers: list[_Specifier]) -> int | None:
-    """Find the first name in a declaration, or its own alignment; record the alignment of all its names."""
+    """Find the first name in a declaration, or that name's alignment; record the alignment of all its names."""
     first = min((specifier.start for specifier in specifiers), default=word)
     while first > tree.first and tree.texts[first - 1] in _SPECIFIERS:
         first -= 1

@@ -27,7 +27,7 @@ _QUALIFIERS = frozenset({
 })  # fmt: skip
 
 
-_TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # tokens of a type, besides words and numbers
+_TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # a type consists of these tokens, words and numbers
 
 
 class FunctionHead(NamedTuple):
@@ -69,7 +69,7 @@ class Tree:
     Attributes
     ----------
     first : int
-        Where the text itself starts: in a macro after its name and parameters.
+        Where the text itself starts: in a macro, after the macro's name and parameters.
     """
 
     def __init__(self, tokens: list[Token], *, macro: bool = False) -> None:
@@ -133,7 +133,7 @@ class Tree:
         return self._partner.get(i, -1) if self.text(i) in {")", "]", "}"} else -1
 
     def enclosing(self, i: int, bracket: str = "([{") -> int:
-        """Return where the innermost bracket of these kinds around a position opens; -1 if there is none."""
+        """Return where the innermost bracket of the given kinds around a position opens; -1 if there is none."""
         i = self._around[i]
         while i >= 0 and self.texts[i] not in bracket:
             i = self._around[i]
@@ -144,7 +144,7 @@ class Tree:
         return max(i, self._partner.get(i, -1)) + 1
 
     def find(self, i: int, stops: frozenset[str], stop: int | None = None) -> int:
-        """Return the first of these tokens from `i` that is in no bracket opened since; otherwise the end."""
+        """Return the first of the tokens `stops` from `i` that is in no bracket opened after `i`; otherwise the end."""
         count = len(self.texts) if stop is None else stop
         while i < count and self.texts[i] not in stops:
             i = self.skip(i)
@@ -200,7 +200,7 @@ class Tree:
 
     @cached_property
     def functions(self) -> list[FunctionHead]:
-        """Texts in the form of a function's head: declarations and definitions, but also some statements."""
+        """All text in the form of a function's head: declarations and definitions, but also some statements."""
         heads = (self._function(i) for i in range(self.first + 1, len(self.texts)) if self.texts[i] == "(")
         return [f for f in heads if f is not None]
 
@@ -269,7 +269,7 @@ class Outline:
         return (t.text for tree in self.trees for t in tree.tokens if t.kind == "word")
 
 
-@functools.lru_cache(64)  # a library cell includes ten files, each read both as written and as edited
+@functools.lru_cache(64)  # a library cell includes ten files, which are read both as written and as edited
 def outline(source: str) -> Outline:
     """Read a text's tokens into trees."""
     stream = tokenize(source)

@@ -7,7 +7,7 @@ from .bracket_tree import Outline
 __all__ = ["collective_functions", "is_collective"]
 
 _COLLECTIVE = ("simd", "quad")
-_STATEMENTS = frozenset({"if", "for", "while", "switch"})  # these look like the head of a function
+_STATEMENTS = frozenset({"if", "for", "while", "switch"})  # these statements look like a function's head
 
 
 def is_collective(text: str) -> bool:

@@ -1,6 +1,6 @@
-"""Constants that a cell derives from its function constants, and their values once those are set (MSL 5.8.1).
+"""Evaluate the constants that a cell derives from its function constants, once these are set (MSL 5.8.1).
 
-``[[function_constant(ON)]]`` on a parameter may name such a constant: ``constant bool ON = A && N > 2;``. The caller
+``[[function_constant(ON)]]`` on a parameter may name a derived constant: ``constant bool ON = A && N > 2;``. The caller
 must know whether the parameter exists before anything is compiled, so the expression is evaluated here, from tokens.
 """
 
@@ -33,7 +33,7 @@ def _shift_count(count: Any) -> int:
     return int(count)
 
 
-# From the loosest to the tightest; each token is one character.
+# Operators by level, from the loosest to the tightest; each token is one character.
 _OPERATORS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"||": lambda a, b: bool(a or b)},
     {"&&": lambda a, b: bool(a and b)},
@@ -69,7 +69,7 @@ def derived_constants(text: Outline) -> dict[str, str]:
 def expand_constant(name: str, initializers: Mapping[str, str], expansions: dict[str, str] | None = None) -> str:
     """Return a derived constant's initializer with the constants that it names expanded.
 
-    One that becomes too long, or refers to itself, stays a name.
+    A constant whose initializer becomes too long, or refers to itself, stays a name.
     """
     expansions = {} if expansions is None else expansions
     if name not in expansions:
@@ -104,7 +104,7 @@ def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
 
 
 class _Reader:
-    """Reads an expression from its first token, both sides of each operator, whatever the first one's value."""
+    """Reads an expression from its first token; it reads both operands of every operator, even of ``&&``."""
 
     def __init__(self, expression: str, values: Mapping[str, Any]) -> None:
         tokens = [t.text for t in tokenize(expression).program]
@@ -112,7 +112,7 @@ class _Reader:
         self.values = values
 
     def take(self, *allowed: str) -> str:
-        """Take the next token, which must be one of these, if any are named."""
+        """Take the next token, which must be one of `allowed` if any are given."""
         if not self.words or (allowed and self.words[-1] not in allowed):
             raise ValueError(*self.words[-1:])
         return self.words.pop()

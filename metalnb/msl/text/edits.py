@@ -76,7 +76,7 @@ class EditedText:
     def __init__(self, original: str, edits: list[Edit]) -> None:
         self.original = original
         self._edits: list[Edit] = []
-        self._replacements: list[str] = []  # of each edit, with the line ends of what it replaces
+        self._replacements: list[str] = []  # each edit's text, with the line ends of the text that it replaces
         pieces: list[str] = []
         position = 0
         for edit in sorted(set(edits)):
@@ -140,7 +140,7 @@ class EditedText:
         return EditedText(self.original, [*self._edits, *edits])
 
     def replace_edits(self, edits: Iterable[Edit]) -> EditedText:
-        """Return the text with edits replaced by others of the same ranges."""
+        """Return the text with edits replaced by new ones with the same ranges."""
         replacements = {(edit.start, edit.end): edit for edit in edits}
         other_edits = (edit for edit in self._edits if (edit.start, edit.end) not in replacements)
         return EditedText(self.original, [*other_edits, *replacements.values()])
@@ -157,9 +157,9 @@ class EditedText:
         return [edit.start + shift for edit, shift in zip(self._edits, self._shifts, strict=False)]
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """Map a range of the author's text to the edited text, edits included; None if an end is inside an edit.
+        """Map a range of the author's text to the edited text, including edits; None if an end is inside an edit.
 
-        Text inserted at its end stays after it.
+        Text that is inserted at the end of the range stays outside it.
         """
         first, last = (bisect_left(self._edits, at, key=lambda e: e.start) for at in (start, end))
         if any(i and self._edits[i - 1].end > at for i, at in ((first, start), (last, end))):
@@ -186,7 +186,7 @@ class EditedText:
         return max(1, column - shift)
 
 
-_END = re.compile(r"(?:\\[ \t\f\v]*)?\n")  # with the backslash that continues a macro
+_END = re.compile(r"(?:\\[ \t\f\v]*)?\n")  # a line end, with the backslash that continues a macro
 
 
 def _keep_lines(old: str, new: str) -> str:

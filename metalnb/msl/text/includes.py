@@ -33,10 +33,10 @@ class Includes:
     cells : list of str
         The header cells.
     edits : list of Edit or Refusal
-        Edits of what the compiler must not see: a refused ``#include`` becomes an ``#error``, which ``#if 0`` still
+        Edits that hide text from the compiler: a refused ``#include`` becomes an ``#error``, which ``#if 0`` still
         hides.
     bare : list of Edit
-        Edits of what the preprocessor must not see either: every ``#include`` except those of header cells.
+        Edits that also hide text from the preprocessor: every ``#include`` except those of header cells.
     """
 
     cells: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str], fold
             result.edits += _answer_probes(directive.tokens, headers, folder)
             continue
         words = directive.tokens
-        semicolon = words[-1] if words and words[-1].text == ";" else None  # public code has a semicolon there
+        semicolon = words[-1] if words and words[-1].text == ";" else None  # published code often has a semicolon there
         author_name = _quoted_name(words[:-1] if semicolon else words)
         name = header_cell(author_name, headers, folder)
         is_allowed = directive.name in _INCLUDES and (name in headers or is_header(name))
@@ -102,12 +102,12 @@ def _quoted_name(words: list[Token]) -> str:
 
 
 def header_cell(name: str, headers: frozenset[str], folder: str) -> str:
-    """Return the header cell that a name refers to, first from the folder of the text that includes it, else itself."""
+    """Return the header cell that a name refers to, relative to the including text's folder or else by itself."""
     relative_name = posixpath.normpath(posixpath.join(folder, name))
     if relative_name in headers or name in headers or "./" not in name:
         return relative_name if relative_name in headers else name
     plain_name = posixpath.normpath(name)
-    while plain_name.startswith("../"):  # above the cell's folder: only the header cells exist
+    while plain_name.startswith("../"):  # above the top folder only the header cells exist
         plain_name = plain_name[3:]
     return next((n for n in (relative_name, plain_name) if n in headers), name)
 

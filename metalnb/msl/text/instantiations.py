@@ -1,4 +1,4 @@
-"""Explicit instantiations of kernel templates: ``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``."""
+"""Find explicit instantiations of kernel templates: ``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LITERAL = frozenset({"[", "]", "(", ")", ",", "host_name", "kernel"})
 
 @dataclass(frozen=True, slots=True)
 class ExplicitInstantiation:
-    """One such statement, as positions in the tree.
+    """An explicit instantiation, as positions in the tree.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class ExplicitInstantiation:
     name : str
         The host name.
     literal : bool
-        False if a macro makes the name.
+        False if a macro produces the host name.
     """
 
     start: int
@@ -74,7 +74,7 @@ def template_id(tree: Tree, start: int, stop: int) -> tuple[int, int] | None:
 
 
 def restated_head(tree: Tree, instantiation: ExplicitInstantiation) -> tuple[str, str] | None:
-    """Find the name and the type in ``template … void f(device float* a);``; None if it repeats no head."""
+    """Find the name and the type in ``template … void f(device float* a);``; None if it does not restate the head."""
     opening = tree.open(instantiation.stop - 1)
     words_before = tree.texts[instantiation.start : opening] if opening > 0 else []
     if "void" not in words_before or "decltype" in words_before:

@@ -61,9 +61,9 @@ class KernelHead:
     commas : tuple of int
         Between the parameters.
     start : int
-        Where an attribute list may be inserted before the kernel.
+        The position at which an attribute list can be inserted before the kernel.
     end : int
-        Of the parameter list: its closing parenthesis.
+        The closing parenthesis of the parameter list.
     """
 
     def __init__(self, tree: Tree, function: FunctionHead, word: int) -> None:
@@ -87,7 +87,7 @@ class KernelHead:
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int], ...]:
-        """The range of ``max_total_threads_per_threadgroup(…)`` with a comma, or of the list if it has nothing else."""
+        """The range of ``max_total_threads_per_threadgroup(…)`` with a comma, or of its list if it is alone there."""
         tree, ranges = self._tree, []
         for a, b in tree.attribute_lists(tree.statement(self._function.opening), self._function.end):
             for i in range(a, b):
@@ -156,7 +156,7 @@ def _kernel_word(tree: Tree, function: FunctionHead) -> int:
 
 
 def attribute_range(tree: Tree, opening: int, closing: int, position: int) -> tuple[int, int]:
-    """Return the range to delete to remove one attribute from a list: the complete list, if it has nothing else."""
+    """Return the range to delete to remove one attribute from a list: the entire list if it has no other attribute."""
     end = max(position, tree.close(position + 1))
     if tree.text(position - 1) == ",":
         return position - 1, end

@@ -1,4 +1,4 @@
-"""A scanned cell: the author's source, the edited source, and what must not be compiled."""
+"""A scanned cell: the author's source, the edited source, and the text that must not be compiled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .edits import EditedText
 
 __all__ = ["MAIN", "Cell", "Instantiation", "ScopeInput"]
 
-# The file name of a cell for the compiler, whatever its author's name for it.
+# The compiler's file name for a cell, whatever its author calls it.
 MAIN = "cell"
 
 
@@ -61,10 +61,10 @@ class Cell:
     bare : str
         The author's source without the ``#include`` of MSL's headers, for the preprocessor only.
     refused : mapping of str to Diagnostic
-        What must not be compiled, by its placeholder in the edited text: only the preprocessor knows whether that
-        text is skipped.
+        The error for each placeholder in the edited text, which stands for text that must not be compiled: only the
+        preprocessor knows whether it is skipped.
     notes : tuple of Diagnostic
-        Warnings about what was removed.
+        Warnings about text that was removed.
     derived : mapping of str to str
         The initializers of its constants at file scope, if it has function constants.
     overloaded : frozenset of str

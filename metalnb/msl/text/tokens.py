@@ -66,7 +66,7 @@ def tokenize(text: str) -> Stream:
     stream = Stream()
     line: list[Token] = []  # the tokens of the current directive
     start = -1  # start of the current directive, or -1
-    is_at_line_start = True  # nothing but space on this line yet
+    is_at_line_start = True  # only space on this line so far
     position = 0
     while match := (_match_unit(text, position, line) if start >= 0 else None) or _TOKEN.match(text, position):
         position = match.end()
@@ -104,7 +104,7 @@ _HEADER = re.compile(r"(?P<string><[^\n>]*>)")
 
 
 def _match_unit(text: str, position: int, line: list[Token]) -> re.Match[str] | None:
-    """Match what the preprocessor reads as a unit in a directive: an #error's text, a header's name in brackets."""
+    """Match text that the preprocessor reads as one unit of a directive: an #error's text, a header's name."""
     if [t.text for t in line] in (["error"], ["warning"], ["pragma", "mark"]):
         return _REST.match(text, position)
     if line and (line[-1].text == "(" or line[0].text in {"include", "import", "pragma"}):

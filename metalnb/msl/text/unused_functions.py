@@ -1,8 +1,8 @@
 """Blank the functions in a cell and its headers that a kernel does not use, so that compilers need not read them.
 
-A function at file level is removed if no used code names it, by tokens: all functions with the same name are kept, or
-none. Explicit instantiations are removed, too, since a kernel's entry point instantiates what it calls. Every position
-stays the same.
+A function at file level is removed if no used code contains its name as a token; functions with the same name are all
+kept or all removed. Explicit instantiations are also removed, since a kernel's entry point instantiates the templates
+that it calls. Every position stays the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SOURCE_PARTS = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n\\]+|\\)")
 
 
 class _Function(NamedTuple):
-    """A function that may be removed: its name, its range in the source, the words before the name, all words."""
+    """A function that may be removed: its name, its range in the source, the words before the name, all its words."""
 
     name: str
     start: int
@@ -75,7 +75,7 @@ class _Parts:
 
 
 def without_unused(cells: Iterable[Cell], function: str) -> list[str]:
-    """Return the edited texts of a cell and its header cells without what a kernel does not need.
+    """Return the edited texts of a cell and its header cells without the functions that a kernel does not need.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _unused_ranges(sources: tuple[str, ...], function: str) -> list[list[tuple[i
     seeds = {*_UNNAMED, *_WORD.findall(function)}.union(*(parts.words for parts in texts))
     for parts in texts:
         for other_text in texts:
-            if other_text is not parts:  # a name in one text may be another's macro
+            if other_text is not parts:  # a name in this text may be a macro of another
                 seeds.update(
                     f.name
                     for f in parts.functions
@@ -114,7 +114,7 @@ def _unused_ranges(sources: tuple[str, ...], function: str) -> list[list[tuple[i
 
 
 def _needed_words(texts: list[_Parts], seeds: set[str]) -> set[str]:
-    """Return every needed word, starting from those certainly needed."""
+    """Return every needed word; `seeds` are certainly needed."""
     functions: dict[str, list[_Function]] = {}
     macros: dict[str, frozenset[str]] = {}
     pasted_names: dict[str, tuple[_Pasted, ...]] = {}

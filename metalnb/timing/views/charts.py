@@ -1,4 +1,4 @@
-"""Timings drawn by matplotlib, which is imported on first use."""
+"""Draw timings with matplotlib, which is imported on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..units import rate, seconds
 
 __all__ = ["plot_timing", "roofline_figure", "roofline_names", "roofline_png", "svg"]
 
-_INK = "#565758"  # represents the page's text color: replaced by it in an SVG, a suitable gray in a PNG
+_INK = "#565758"  # stands for the page's text color, which replaces it in an SVG; in a PNG, a suitable gray
 _ROOF, _POINT = "#3b82c4", "#d9822b"
 _DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
 _DOT_WIDE = 0.1  # the approximate width of a dot, in decades
@@ -42,7 +42,7 @@ def plot_timing(timing: Timing, ax: Any = None) -> Any:
 
 
 def _short(name: str) -> str:
-    """Return a name for which there is room: a function's is its source."""
+    """Return a name, shortened to fit: a lambda's name is its source."""
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
@@ -87,7 +87,7 @@ def _overlaps(first: Pair, second: Pair) -> bool:
 
 
 def _number(ax: Any, number: int, point: Pair, overlapped: list[Pair]) -> None:
-    """Write a point's number on its dot, or next to it if the dot overlaps others."""
+    """Write a point's number on its dot, or next to the dot if it overlaps other dots."""
     style = {"va": "center_baseline", "size": 9, "weight": "bold", "textcoords": "offset points"}
     if overlapped:
         ax.annotate(str(number), point, (_NUMBER_OFFSET * len(overlapped), 0), color=_INK, ha="center", **style)

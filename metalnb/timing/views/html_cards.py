@@ -1,4 +1,4 @@
-"""Timings and limits as HTML: a head with the time, a bar for the share of the limit, and the rest in words."""
+"""Render timings and limits as HTML: a head with the time, a bar for the share of the limit, and the rest in words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from .strip_plots import STRIPS, StripScale
 
 __all__ = ["bar", "comparison_html", "limits_html", "roofline_html", "timing_html"]
 
-# From blue to green, not from red to green, which many cannot distinguish. The bar says no more than its text.
+# From blue to green, not from red to green, which many cannot distinguish. The bar shows nothing that its text does not
+# say.
 _CSS = (
     ".metalnb .metalnb-timed{display:flex;align-items:baseline}"
     ".metalnb .metalnb-time{order:1;margin-left:auto;padding-left:24px;font-size:15px;font-weight:600;"
@@ -69,7 +70,7 @@ def timing_html(timing: Timing) -> str:
 
 
 def bar(share: float, text: str) -> str:
-    """Draw a part of a limit as a bar, with the same in words under it."""
+    """Draw the share of a limit as a bar, with the same figure in words below it."""
     width = min(100.0, max(0.0, 100 * share))
     fill = f'<div style="width:{width:.1f}%"></div>'
     return (
@@ -120,7 +121,7 @@ _MEANING = {
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """Render a comparison for a notebook: below each other the times of each, a dot for a round."""
+    """Render a comparison for a notebook: a row for each callable, with a dot for the time of each round."""
     head = f'<div class="metalnb-head"><b>{escape(outcome_text(comparison))}</b></div>'
     numbers = "".join(f'<th class="metalnb-number">{column}</th>' for column in column_headings(comparison))
     scale = StripScale.of(comparison.seconds)
@@ -154,7 +155,7 @@ def _comparison_row(
 
 
 def roofline_html(roofline: Roofline) -> str:
-    """Render a roofline for a notebook: the chart, and its sentences under it."""
+    """Render a roofline for a notebook: the chart, with its sentences below."""
     device = f'<span class="metalnb-doc">{escape(roofline.limits.device)}</span>'
     head = f'<div class="metalnb-head"><b>roofline</b> {device}</div>'
     sentences = "".join(f"<div>{escape(sentence)}</div>" for sentence in roofline.sentences)

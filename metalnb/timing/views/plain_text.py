@@ -1,4 +1,4 @@
-"""Timings and limits as text."""
+"""Render timings and limits as text."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def outcome_text(comparison: Comparison) -> str:
-    """Return which is the fastest, and by how much, in words."""
+    """Return a sentence that says which callable is the fastest, and by how much."""
     names, place = comparison.names, comparison.place
     if place is None:
         tied_names = [names[i] for i in comparison.tied]
@@ -152,7 +152,7 @@ def column_headings(comparison: Comparison) -> list[str]:
 
 
 def comparison_rows(comparison: Comparison) -> list[tuple[str, list[str], str]]:
-    """Return a row for each: its name, its times by each clock, and how much slower it is than the best."""
+    """Return a row for each callable: its name, its times by each clock, and how much slower it is than the best."""
     result = []
     for i, name in enumerate(comparison.names):
         cells = [seconds(float(np.median(comparison.seconds[i])))]
@@ -173,7 +173,7 @@ def _slowdown_text(comparison: Comparison, index: int) -> str:
 
 
 def certainty_text(comparison: Comparison) -> str:
-    """Return a description of the outcome's basis."""
+    """Return a description of the evidence for the outcome."""
     text = f"the interval holds with {percent(comparison.confidence)}"
     if len(comparison.names) > 2:
         text = f"all intervals hold together with {percent(comparison.confidence)}"

@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT = 240, 18
 _WIDE_RATIO = 5  # if the times differ by more than this factor, the axis is logarithmic
 
 STRIPS = (
-    # A replaced element with max-width in percent may be narrower where a table has less room.
+    # A replaced element whose max-width is a percentage can shrink where a table has less room.
     f".metalnb .metalnb-strip{{display:block;width:{_WIDTH}px;min-width:100px;max-width:100%;height:{_HEIGHT}px;"
     "overflow:visible}"
     ".metalnb .metalnb-strip circle{fill:var(--jp-brand-color1,#3b82c4);fill-opacity:.6}"
@@ -46,7 +46,7 @@ class StripScale:
 
     @classmethod
     def of(cls, series: Sequence[Sequence[float]]) -> Self:
-        """Return the axis for some series of positive times: from the least to the 95th percentile of each."""
+        """Return the axis for series of positive times: from the least time to the largest 95th percentile."""
         shortest = min(map(min, series))
         longest = max(float(np.quantile(values, 0.95)) for values in series)
         return cls((shortest, max(longest, shortest * 1.01)), longest > _WIDE_RATIO * shortest)

@@ -46,25 +46,25 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     Parameters
     ----------
     kernel : Kernel
-        One step of a simulation.
+        A kernel that computes one step of a simulation.
     *args, **launch
         As for a call of the kernel: the state at the start. The arrays that are passed never change.
     swap : (str, str) or sequence of such pairs, optional
         The array that a step reads and the one that it writes, which are swapped after each step. By default the
         output that the call leaves out, and the one array of its shape that the kernel only reads. A kernel that
-        updates its arrays in place needs none: ``swap=()``.
+        updates its arrays in place needs no swap: ``swap=()``.
     steps : int, optional
         Steps per frame.
     rate : float, optional
         Frames per second, at most 60. A simulation that cannot keep up shows fewer frames.
     picture : str or callable, optional
-        The name of the array to show; by default the one that the swap reads, else the first that the kernel writes. As
-        for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays, or
-        of particles: it takes an object with the arrays by name, which it must not change, and returns an array of
+        The name of the array to show; by default the array that the swap reads, else the first that the kernel writes.
+        As for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays,
+        or of particles: it takes an object with the arrays by name, which it must not change, and returns an array of
         such a shape.
     draw : str or False, optional
-        The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the one that is
-        shown. False for none.
+        The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the array that is
+        shown. False turns drawing off.
     brush : float or sequence of C floats, optional
         The value to draw; by default the greatest number of the array at the start.
     ranges : mapping of str to (low, high) or None, optional

@@ -64,12 +64,12 @@ class Animation(Live):
 
     @property
     def playing(self) -> bool:
-        """Whether it plays; it pauses while the page that showed it no longer does."""
+        """Whether the animation plays; it pauses when the page that showed it no longer does."""
         return self._clock.playing
 
     @property
     def rate(self) -> float:
-        """Frames per second, measured over the latest."""
+        """Frames per second, measured over the latest frames."""
         return self._clock.measured_rate
 
     @property
@@ -116,7 +116,7 @@ class Animation(Live):
         Parameters
         ----------
         *points : (x, y)
-            From (0, 0), the picture's upper left corner, to (1, 1).
+            Points from (0, 0), the picture's upper left corner, to (1, 1).
         rub : bool, optional
             Whether to draw the array's smallest number at the start instead of the brush's value.
         """
@@ -128,7 +128,7 @@ class Animation(Live):
         Parameters
         ----------
         path : str or Path
-            Ends with .gif or .mp4.
+            The file to write, whose name ends with .gif or .mp4.
         frames : int, optional
         rate : float, optional
             Frames per second; by default the requested rate.
@@ -136,7 +136,8 @@ class Animation(Live):
         Raises
         ------
         ArgumentError
-            For another kind of file, or without ffmpeg; for less than one frame, or a rate that is not above 0.
+            If the file is of another kind, ffmpeg is missing, there is less than one frame, or the rate is not
+            positive.
         """
         path, kind = Path(path), Path(path).suffix.lower()
         caller = f"animate: {self._name}"

@@ -1,4 +1,4 @@
-"""Drawing into an array: lines of a round brush."""
+"""Draw lines into an array with a round brush."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Brush:
     Parameters
     ----------
     caller : str
-        For messages: the function and the kernel.
+        The function and the kernel, for messages.
     name : str
         The name of the array.
     array : numpy.ndarray
@@ -37,12 +37,12 @@ class Brush:
     radius : float
         The radius, in elements.
     low, high : float
-        The numbers at the start.
+        The range of the numbers at the start, extended to `value`.
 
     Raises
     ------
     ArgumentError
-        For a value that does not fit the array.
+        If the value does not fit the array.
     """
 
     def __init__(self, caller: str, name: str, array: np.ndarray[Any, Any], value: Any = None) -> None:
@@ -76,7 +76,7 @@ class Brush:
 
 
 def _check_value(caller: str, pixel: tuple[int, ...], value: Any) -> None:
-    """Reject a value to draw that is not a number, nor one for each of a pixel's numbers."""
+    """Reject a value to draw unless it is a number, or one number for each component of a pixel."""
     try:
         shape = np.shape(np.asarray(0.0 if value is None else value, np.float64))
     except (TypeError, ValueError):

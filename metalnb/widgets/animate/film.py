@@ -1,4 +1,4 @@
-"""Frames as a file that plays, and as a strip for pages where nothing moves."""
+"""Write frames as a GIF or MP4, and as a strip of pictures for static pages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Filmstrip:
     Parameters
     ----------
     spacing : int
-        Frames between two pictures, at first.
+        The initial number of frames between two pictures.
     """
 
     def __init__(self, spacing: int = 1) -> None:
@@ -46,7 +46,7 @@ class Filmstrip:
 
 
 def thin(array: Any) -> Any:
-    """Return every n-th row and column of an array, with n such that the picture is small."""
+    """Return every n-th row and column of an array, with n chosen so that the picture is small."""
     step = -(-max(array.shape[:2]) // _THUMB)
     return array[::step, ::step]
 
@@ -103,7 +103,7 @@ def mp4(caller: str, frames: Iterable[Any], palette: Any, rate: float, path: str
     Raises
     ------
     ArgumentError
-        Without ffmpeg, or when it failed.
+        If ffmpeg is missing, or fails.
     """
     program = shutil.which("ffmpeg")
     if program is None:
@@ -123,7 +123,7 @@ def mp4(caller: str, frames: Iterable[Any], palette: Any, rate: float, path: str
 
 
 def _feed(process: subprocess.Popen[bytes], frames: Iterable[bytes]) -> str:
-    """Write frames to a process; return its messages, however early it ends."""
+    """Write frames to a process; return its messages, even if it ends early."""
     assert process.stdin is not None  # noqa: S101  (it was asked for)
     assert process.stderr is not None  # noqa: S101
     try:

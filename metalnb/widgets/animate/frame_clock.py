@@ -57,7 +57,7 @@ class FrameClock:
 
     @property
     def measured_rate(self) -> float:
-        """Frames per second, from the latest ones; 0 before there are two."""
+        """Frames per second, measured over the latest frames; 0 until there are two."""
         times = list(self._frame_times)
         return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
@@ -75,7 +75,7 @@ class FrameClock:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Pause, and request no redraw either."""
+        """Pause, and cancel any requested redraw."""
         with self._changed:
             self._redraw = False
             self.pause()
@@ -99,7 +99,7 @@ class FrameClock:
             return self._sent_count
 
     def note_shown(self, number: int | None) -> None:
-        """Note that the page has shown a frame, or (None) that it waits for one, whatever was sent."""
+        """Note that the page has shown a frame or, for None, that it waits for one even if frames were sent."""
         with self._changed:
             self._is_watched = True
             self._shown_count = self._sent_count if number is None else max(number, self._shown_count)

@@ -48,7 +48,7 @@ class Frames:
     steps : int
         Steps per frame.
     settings : dict of Knob to number
-        Scalars from the next step on.
+        The scalars' values from the next step on.
     finite : bool
         Whether all numbers of the latest picture are finite.
     """
@@ -74,11 +74,11 @@ class Frames:
 
     @property
     def strip(self) -> list[tuple[int, bytes]]:
-        """Small pictures, each with its step: from the start to now, or of the coming frames before the first play."""
+        """Small pictures, each with its step: from the start to now or, before the first play, of the coming frames."""
         return self._strip.pictures if len(self._strip.pictures) > 1 else self._first.pictures
 
     def median_times(self) -> tuple[float, float]:
-        """Return the seconds per step and per picture, medians of the latest frames; 0 before the first."""
+        """Return the median seconds per step and per picture of the latest frames; 0 before the first frame."""
         times = list(self._times)
         if not times:
             return 0.0, 0.0
@@ -168,7 +168,7 @@ class Frames:
         """Make the strip of the first frames, then restore the state."""
         simulation = self.simulation
         state = simulation.take_state()
-        for _ in range(2):  # the first one may compile
+        for _ in range(2):  # the first frame may compile
             start = perf_counter()
             simulation.run(self.steps)
             duration = perf_counter() - start

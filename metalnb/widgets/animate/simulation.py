@@ -1,4 +1,4 @@
-"""The state of a simulation: the engine's own arrays, a step of the kernel on them, and a reset to the start."""
+"""Keep the state of a simulation in the engine's own arrays, advance it by the kernel, and reset it to the start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Simulation", "swap_pairs"]
 # Steps since the start; the arrays by their positions; the contents of the arrays that structs point to.
 State = tuple[int, Mapping[int, Any], Sequence[Any]]
 
-_TAKES_ON = {"update", ""}  # with these uses of an array, a step may continue from its own results in place
+_TAKES_ON = {"update", ""}  # an array used in one of these ways may be updated in place
 
 
 class Simulation:
@@ -99,7 +99,7 @@ class Simulation:
             self._put(self._values[i], array)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        """Return an array after the last step; it shares memory with the state if the device shares the host's."""
+        """Return an array after the last step; it shares the state's memory if the device shares the host's memory."""
         value = self._values[self._current_place(name)]
         return value if binding_of(value) is None else copy_to_host(self._engine, value)
 
@@ -144,12 +144,12 @@ def swap_pairs(caller: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]
         The caller's name, for messages.
     call : BoundCall
     swap : pair of str, sequence of such pairs, or None
-        None takes the output that the call left out, and the one array like it that the kernel only reads.
+        None selects the output that the call left out, and the only array of its shape that the kernel only reads.
 
     Raises
     ------
     ArgumentError
-        Also if nothing would change after the first step.
+        If the arrays cannot be swapped, or nothing would change after the first step.
     """
     indices = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:

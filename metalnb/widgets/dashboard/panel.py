@@ -72,7 +72,7 @@ def dashboard(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; for ranges of unknown scalars.
+        As for the call, before anything runs; also if there is a range for an unknown scalar.
 
     Examples
     --------
@@ -92,9 +92,9 @@ class Dashboard(Live):
     timings : list of Timing
         The timings of all runs, the latest last.
     labels : list of str
-        The setting of each.
+        The setting of each run.
     error : str
-        Why the last run failed; empty if it did not.
+        Why the last run failed; empty if it succeeded.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Dashboard(Live):
         self.timings: list[Timing] = []
         self.labels: list[str] = []
         self.error = ""
-        self._python = ""  # the call of the latest setting that has arguments
+        self._python = ""  # the call of the latest setting for which arguments exist
         group = trim_grid(call.dispatch().threadgroup)
         self._groups = sorted({*some_groups(call.kernel.signature, call.grid), group}, key=_threads)
         self._setting = Setting(Fraction(1), group)
@@ -123,7 +123,7 @@ class Dashboard(Live):
         return {**sizes, **self._scalars(setting)}
 
     def run(self) -> Timing | None:
-        """Measure the current setting again and wait for it; None if it failed (see `error`)."""
+        """Measure the current setting again and wait for the result; None if the run failed (see `error`)."""
         self._worker.ask(self._setting)
         self._worker.wait()
         return None if self.error else self.timings[-1]
@@ -138,12 +138,12 @@ class Dashboard(Live):
         return self._sizes.grid(setting.factor)
 
     def _scalars(self, setting: Setting) -> dict[str, Any]:
-        """Return the scalars of a setting, by their labels; some follow the grid until their sliders are moved."""
+        """Return a setting's scalars by their labels; some scalars follow the grid until their sliders are moved."""
         numbers = {k: self._sizes.number(k, setting.factor) for k in self._knobs}
         return {k.label: setting.knobs.get(k, number) for k, number in numbers.items()}
 
     def _turn(self, **change: Any) -> None:
-        """Change the setting, and measure it soon."""
+        """Change the setting, and schedule its measurement."""
         with self._lock:
             self._setting = replace(self._setting, **change)
             self._worker.ask(self._setting)

@@ -1,4 +1,4 @@
-"""The same problem at larger and smaller sizes.
+"""Scale a problem to larger and smaller sizes.
 
 Axes and numbers that grow with the grid are recognized by their lengths: an axis or a whole number that equals an
 extent of the grid or the product of its extents, is a small multiple of it, or is longer by a border. Nothing else
@@ -75,11 +75,11 @@ class Sizes:
         MemoryError
         """
         if self._latest is None or self._latest[0] != factor:
-            self._latest = None  # free it first
+            self._latest = None  # free the latest size first
             if self._launch_of is not None:
                 launch = self._launch_of(factor)
                 resized = self.call if factor == 1 else bound_call("dashboard", self.call.kernel, (), launch)
-                self._resized = resized  # keeps the memory alive that pointers in its values lead to
+                self._resized = resized  # keeps the memory alive that pointers in the values refer to
                 self._latest = factor, [p.value for p in resized.parts]
                 return self._latest[1]
             ties = _ties(self.call.grid, factor)
@@ -98,7 +98,7 @@ class Sizes:
         old_shape = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
         source = part.value.reshape(old_shape + part.inner)
         if shape[0] <= old_shape[0] and shape[1:] == old_shape[1:]:
-            return source[: shape[0]]  # a view of longer memory, as the original was
+            return source[: shape[0]]  # a view of longer memory, like the original
         memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
         array = memory[:nbytes].view(part.value.dtype).reshape(extents)
         for corner in itertools.product(*(range(0, new, old) for new, old in zip(shape, old_shape, strict=True))):
@@ -120,7 +120,7 @@ class Sizes:
 
 
 def _grids_of(call: BoundCall, launch_of: Callable[[Fraction], Mapping[str, Any]]) -> Iterator[tuple[Fraction, Grid]]:
-    """Yield each factor with its grid, up to the largest problem that the caller has arrays for."""
+    """Yield each factor with its grid, up to the largest problem for which the caller has arrays."""
     for factor in _factors(call.grid):
         try:
             yield factor, call.grid if factor == 1 else call.kernel.prepare(**launch_of(factor)).grid
@@ -152,7 +152,7 @@ def _shape(part: BoundArgument, ties: list[tuple[int, int]]) -> tuple[int, ...] 
     axes = [_scale_length(n, ties) for n in part.shape]
     if any(axes):
         return tuple(new or old for new, old in zip(axes, part.shape, strict=True))
-    total = _scale_length(math.prod(part.shape), ties[-1:])  # a row of threads on an array of several axes
+    total = _scale_length(math.prod(part.shape), ties[-1:])  # a 1-D grid on an array with several axes
     return None if total is None else (total,)
 
 

@@ -46,7 +46,8 @@ def explore(
     ----------
     kernel : Kernel
     *args, **launch
-        As for a call of the kernel. The arrays that are passed never change: each picture starts from them.
+        As for a call of the kernel. The arrays that are passed never change: every picture is computed from their
+        original contents.
     picture : str, optional
         The name of the buffer to show; by default the first that the call leaves out, else the first that the kernel
         writes. A buffer of shape (H, W) is colored by a color map. One of shape (H, W, 3) or (H, W, 4) contains the
@@ -63,7 +64,7 @@ def explore(
     window : (x, y, height), optional
         The names of three scalars: the center of the computed region, x and y, and its height. They have no
         sliders: dragging and scrolling on the picture (or the arrow keys, +, - and 0) compute another part.
-        Without it the current picture is moved and magnified.
+        Without ``window``, the current picture is only moved and magnified.
 
     Returns
     -------
@@ -72,8 +73,8 @@ def explore(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; without a scalar to vary; for an unknown buffer, or one that does not
-        have the shape of a picture.
+        As for the call, before anything runs; also if there is no scalar to vary, or if the buffer to show is unknown
+        or does not have the shape of a picture.
 
     Examples
     --------
@@ -101,9 +102,9 @@ class Explorer(Live):
     png : bytes
         The latest picture.
     error : str
-        Why the last one could not be made; empty if it could.
+        Why the last picture could not be made; empty if it could.
     frames : int
-        Pictures made so far.
+        The number of pictures made so far.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Explorer(Live):
 
     @property
     def rate(self) -> float:
-        """Pictures per second that the kernel and the painting allow, from the latest ones."""
+        """Pictures per second that the kernel and the painting allow, measured over the latest pictures."""
         total = sum(kernel + paint for kernel, paint in self._spent)
         return len(self._spent) / total if total else 0.0
 
@@ -183,7 +184,7 @@ class Explorer(Live):
         except Exception as error:  # noqa: BLE001  (shown instead of a result; the sliders stay alive)
             self.error = f"{type(error).__name__}: {error}"
             return
-        if self.frames:  # the first one includes compiling
+        if self.frames:  # the first picture includes compiling
             self._spent.append((ran - start, time.perf_counter() - ran))
         self.error = ""
         self.frames += 1

@@ -1,4 +1,4 @@
-"""The records of a monitor about dispatches."""
+"""A monitor's records of dispatches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DispatchKind:
     grid, threadgroup : tuple of int
         Threads, x first.
     bytes : int
-        Bytes that each must move: every input read once, every output written once.
+        The bytes that each dispatch must move: every input read once, every output written once.
     limit : float or None
         B/s that the engine reaches with the same mix of reads and writes.
     cache : int or None
@@ -59,7 +59,7 @@ class DispatchRecord(NamedTuple):
 
     @property
     def excess_reason(self) -> str:
-        """Why it can be above the limit, in words; empty if it is not."""
+        """Why the bandwidth can be above the limit, in words; empty if it is not above."""
         share = self.share
         if share is None or share <= 1:
             return ""
@@ -79,5 +79,5 @@ class KernelStats:
 
     @property
     def typical(self) -> DispatchRecord:
-        """The latest dispatch, but with the median time of all of them."""
+        """The latest dispatch, with its time replaced by the median of all dispatches."""
         return self.tail[-1]._replace(seconds=median(record.seconds for record in list(self.tail)))

@@ -1,4 +1,4 @@
-"""`monitor`: every dispatch as it happens, of cells and of the library's arrays."""
+"""`monitor`: show every dispatch of cells and of the library's arrays as it happens."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
     """Watch every dispatch: its kernel, grid, time, bandwidth and share of the limit.
 
     It starts at once, and is updated while cells run. It sees the dispatches of kernels in cells, of library operations
-    on arrays, and of the other widgets, but not what `measure` times by the device's clock. A library operation counts
-    the whole memory blocks that its arrays are in.
+    on arrays, and of the other widgets, but not the dispatches that `measure` times by the device's clock. A library
+    operation counts the whole memory blocks that its arrays are in.
 
     While it is on, it adds less than two microseconds to a dispatch. It costs nothing when it is off.
 
@@ -34,7 +34,7 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
     Returns
     -------
     Monitor
-        Also a context manager: ``with mnb.monitor() as seen: …`` stops at the end of the block.
+        The monitor, which is also a context manager: ``with mnb.monitor() as seen: …`` stops at the end of the block.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
         for (kind, row), grid in zip(rows, grids, strict=True)
     ]
     operations = [_operations(monitor, kind, row) for kind, row in rows]
-    if any(operations):  # known only for kernels that were profiled
+    if any(operations):  # counts exist only for kernels that were profiled
         names = (*names[:-1], "arithmetic", names[-1])
         cells = [[*row[:-1], text, row[-1]] for row, text in zip(cells, operations, strict=True)]
     kernels = _table(names, cells)
@@ -98,7 +98,7 @@ def _last(monitor: DispatchRecorder) -> list[DispatchRecord]:
 
 
 def _grids(kinds: Sequence[DispatchKind]) -> list[tuple[str, ...]]:
-    """Return the grid of each row in words, and its threadgroup where another row has the same kernel and grid."""
+    """Return each row's grid in words, with its threadgroup if another row has the same kernel and grid."""
     counts = Counter((kind.kernel, kind.grid) for kind in kinds)
     return [
         (threads(k.grid), *([f"in {threads(k.threadgroup)}"] if counts[k.kernel, k.grid] > 1 else []))

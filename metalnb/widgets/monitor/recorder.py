@@ -27,9 +27,9 @@ from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
 __all__ = ["DispatchRecorder"]
 
 _EVERY = 0.25  # seconds between updates
-_BUDGET = 0.008  # most seconds per update while cells run, since they need the interpreter
+_BUDGET = 0.008  # most seconds per update while cells run, because cells need the interpreter
 _CHUNK = 64  # dispatches between checks of the clock
-_WAITING = 10_000  # running dispatches that are tracked; a dispatch that is never waited for has no time
+_WAITING = 10_000  # most running dispatches that are tracked; one that is never waited for has no time
 
 
 class DispatchRecorder:
@@ -38,17 +38,17 @@ class DispatchRecorder:
     Attributes
     ----------
     rows : dict of DispatchKind to KernelStats
-        By kernel and sizes, in the order in which they first ran: each row has the figures of one kind of call.
+        The figures of each kind of dispatch, by kernel and sizes, in the order in which they first ran.
     wanted : str
-        Only rows of kernels whose names contain this are shown.
+        A part of kernels' names: only rows whose kernel's name contains it are shown.
     pinned : list of DispatchKind
         Rows that are shown first, however little time they took.
     total : int
         Dispatches recorded.
     failed : int
-        How many of them failed.
+        How many of the dispatches failed.
     lost : bool
-        Whether there were more than ``keep`` of them before they could be counted.
+        Whether dispatches were lost because more than ``keep`` of them arrived before they could be counted.
     """
 
     def __init__(self, engine: engines.Engine, machine_limits: Limits, keep: int) -> None:
@@ -117,7 +117,7 @@ class DispatchRecorder:
         return self
 
     def pin(self, kind: DispatchKind) -> None:
-        """Show a row first from now on, or no longer."""
+        """Pin a row, so that it is shown first, or unpin it."""
         if kind in self.pinned:
             self.pinned.remove(kind)
         else:
@@ -164,7 +164,7 @@ class DispatchRecorder:
         ]  # fmt: skip
 
     def flops(self, kind: DispatchKind) -> int | None:
-        """Return the floating-point operations of a dispatch of a kind, by the latest profile for its grid."""
+        """Return the floating-point operations of one dispatch of a kind, from the latest profile for its grid."""
         launch = self._launches.get(kind)
         return known_flops(*launch) if launch else None
 

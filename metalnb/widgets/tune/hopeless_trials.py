@@ -14,22 +14,22 @@ from .trials import Trial
 
 __all__ = ["is_hopeless_engine", "time_if_hopeless"]
 
-_HOPELESS, _LONG = 10, 0.02  # one run is enough at this many times the best time, but not below these seconds
-_SURE = 1.0  # seconds; in a first run this long, copies and a late compilation are a small part
+_HOPELESS, _LONG = 10, 0.02  # one run suffices if it takes this many times the best time, and at least these seconds
+_SURE = 1.0  # seconds; in a first run of this length, copies and a late compilation take a small part
 _RUNS = 3  # after giving up this many configurations, give up the rest of their engine
 
 
 def time_if_hopeless(
     best: Trial | None, dispatch: Dispatch, duration: float, run: Callable[[Callable[[], float]], float], *, wall: bool
 ) -> Timing | None:
-    """Return the time of one run of a configuration not worth measuring; None for one that may be the best.
+    """Return the time of one run of a configuration that is not worth measuring; None if it may be the best.
 
     Parameters
     ----------
     best : Trial or None
     dispatch : Dispatch
     duration : float
-        Seconds of its first run by the wall clock, including copies.
+        The seconds of the configuration's first run by the wall clock, including copies.
     run : callable
         Takes a step, unless the sweep is stopping.
     wall : bool
@@ -54,7 +54,7 @@ def time_if_hopeless(
 
 
 def is_hopeless_engine(trials: Sequence[Trial], engine: str) -> bool:
-    """Return whether to skip an engine's remaining configurations, since all that ran were given up."""
+    """Return whether to skip an engine's remaining configurations because all those that ran were given up."""
     ran = [t for t in trials if t.engine == engine and t.timing]
     spent = sum(t.seconds or 0.0 for t in ran)
     return bool(ran) and all(t.once for t in ran) and (len(ran) >= _RUNS or spent >= _SURE)

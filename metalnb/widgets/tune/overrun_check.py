@@ -1,4 +1,4 @@
-"""Copies of the arrays that a kernel writes, which detect writes past their ends and different results."""
+"""Copy the arrays that a kernel writes, to detect writes past their ends and different results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARK = 0xA5
 _MAX_GUARD = 1 << 26  # most guard bytes after an array
 _MIN_GUARD = 1 << 12
 _PART = 1 << 19  # elements compared at once
-# Allowed difference of results, relative to the largest: a different order of summation changes less, a mistake far
+# Allowed difference of results, relative to the largest: a different order of summation causes less, a mistake far
 # more.
 _TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}
 
@@ -24,10 +24,12 @@ _TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}
 class GuardedArguments:
     """The arguments of a call, with guard memory after each array that the kernel writes.
 
-    A kernel that relies on a certain threadgroup (it writes one result for each, say) writes past the ends of its
-    arrays with another one. It then writes to the guard memory, which has room for one element per thread of the grid.
+    A kernel that relies on a certain threadgroup size (because it writes one result per threadgroup, say) may write
+    past the ends of its arrays with another size. It then writes to the guard memory, which has room for one element
+    per thread of the grid.
 
-    An engine that copies its arguments does not copy the guard memory; there only the results show a mistake.
+    An engine that copies its arguments does not copy the guard memory; on such an engine only the results show a
+    mistake.
     """
 
     def __init__(self, call: BoundCall) -> None:
@@ -69,7 +71,7 @@ class GuardedArguments:
     ) -> str:
         """Return the name of an array with unexpected contents; empty if there is none.
 
-        Only arrays named in ``expected`` are compared; without ``same_shapes``, those of another shape are skipped.
+        Only arrays named in ``expected`` are compared; without ``same_shapes``, arrays of another shape are skipped.
         ``on_step`` is called between parts of large arrays, and may raise.
         """
         for i, part in self._written:

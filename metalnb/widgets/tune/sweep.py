@@ -30,34 +30,35 @@ __all__ = ["EVEN", "Sweep"]
 T = TypeVar("T")
 
 EVEN = 1.02  # a gain below this is noise
-_FINALISTS = 3  # measured again at the end, alternating with the baseline
+_FINALISTS = 3  # configurations measured again at the end, alternating with the baseline
 _NEAR_BEST = 1.5  # configurations that take more than this times the best are not measured again
 _ROUNDS = 2
 _SECONDS = 0.08  # per measurement
 _DUEL, _TURN = 1.5, 0.02  # seconds for the comparison with the baseline, and for each measurement in it
-_MIN_TURNS, _MAX_TURNS = 6, 15  # measurements in it; an interval needs six
+_MIN_TURNS, _MAX_TURNS = 6, 15  # measurements in the comparison; an interval needs six
 
 
 class Sweep:
     """Tries configurations one after another, and records the time of each.
 
-    They are tried in order, or with ``usual_first`` starting with those of about 256 threads: with a good time known
-    early, one run is enough to reject a far slower configuration. Other engines come after the kernel's own.
+    They are tried in order or, with ``usual_first``, starting with those of about 256 threads: once a good time is
+    known, one run is enough to reject a far slower configuration. Other engines come after the kernel's own.
 
     Attributes
     ----------
     trials : list of Trial
         All configurations.
     done : int
-        How many have been tried.
+        The number of configurations that have been tried.
     baseline : Trial
         The kernel unchanged: with its own constants and its default threadgroup.
     wall : bool
-        Whether all are timed by the wall clock, because one of the engines has no other clock.
+        Whether all configurations are timed by the wall clock, because one of the engines has no other clock.
     ratios : tuple of float
-        The baseline's time over the best one's, from pairs of consecutive measurements; see `interval`.
+        The baseline's time divided by that of the best configuration, from pairs of consecutive measurements; see
+        `interval`.
     error : str
-        Why a sweep in the background ended early, such as too little memory for copies; empty if it did not.
+        Why a sweep in the background ended early (too little memory for copies, say); empty if it did not.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Sweep:
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Wait until it is done or stopped, at most ``timeout`` seconds."""
+        """Wait until the sweep is done or stopped, at most ``timeout`` seconds."""
         if self._thread is not None:
             self._thread.join(timeout)
         return self
@@ -143,7 +144,7 @@ class Sweep:
                 while self.done < len(self.trials) and not self._stopping.is_set():
                     index = self._order[self.done]
                     trial = self.trials[index]
-                    if not trial.error:  # refused before anything ran
+                    if not trial.error:  # an error means that it was refused before anything ran
                         self.trials[index] = self._outcome(trial, guarded, expected)
                     self.done += 1
                     self._on_change()
@@ -206,7 +207,7 @@ class Sweep:
             return replace(trial, error=failure(error))
 
     def _step(self, step: Callable[[], T]) -> T:
-        """Run one step of a configuration, unless the sweep is stopping; it would then restart with that one."""
+        """Run one step of a configuration, unless the sweep is stopping; `start` then repeats the configuration."""
         if self._stopping.is_set():
             raise Stopped
         return step()
@@ -216,11 +217,11 @@ class Sweep:
         return quick(dispatch, total, self._stopping.is_set, wall=self.wall)
 
     def _guards_of(self, trial: Trial, guarded: GuardedArguments) -> GuardedArguments:
-        """Return the copies for a configuration; they are made again only if the launch depends on its constants."""
+        """Return the copies for a configuration; new ones are made only if the launch depends on its constants."""
         if self._rebind is None or trial is self.baseline or not trial.launch:
             return guarded
         if self._own is None or self._own[0] != (trial.threadgroup, dict(trial.constants)):
-            self._own = None  # free them first
+            self._own = None  # free the old copies first
             self._own = (trial.threadgroup, dict(trial.constants)), GuardedArguments(self._rebind(trial))
         return self._own[1]
 
@@ -235,7 +236,7 @@ class Sweep:
         return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
 
     def _measure_finalists(self, guarded: GuardedArguments) -> None:
-        """Measure the best ones again, alternating with the baseline, so that one lucky measurement does not win."""
+        """Measure the best configurations again, alternating with the baseline: one lucky measurement must not win."""
         candidates = [t for t in self.trials if t.timing and not t.once and not self.changes_nothing(t)]
         shortest = min(map(_seconds, [*candidates, *([self.baseline] if self.baseline.timing else [])]), default=0.0)
         finalists = sorted((t for t in candidates if _seconds(t) < _NEAR_BEST * shortest), key=_seconds)[:_FINALISTS]
@@ -257,7 +258,7 @@ class Sweep:
         self._duel(guarded)
 
     def _duel(self, guarded: GuardedArguments) -> None:
-        """Alternate the best and the baseline, for a confidence interval of the gain."""
+        """Measure the best configuration and the baseline alternately, for a confidence interval of the gain."""
         best, base = self.best, self.baseline
         if best is None or best is base or base.timing is None:
             return
@@ -295,7 +296,7 @@ class Sweep:
 
     @property
     def gain(self) -> float | None:
-        """The speedup of the best over the baseline."""
+        """The speedup of the best configuration over the baseline."""
         best, base = self.best, self.baseline.seconds
         if best is None or best.seconds is None or base is None:
             return None
@@ -307,20 +308,20 @@ class Sweep:
         return median_interval(self.ratios) if self.ratios else None
 
     def apply(self, trial: Trial | None = None) -> Kernel:
-        """Make the best threadgroup the kernel's default, or another configuration's.
+        """Make the threadgroup of the best configuration, or of another one, the kernel's default.
 
-        It is kept on disk for the kernel's content, its constants and the device. A call without a threadgroup uses it
-        for a grid with the same number of dimensions. `Kernel.keep_threadgroup` undoes this.
+        The threadgroup is kept on disk for the kernel's content, its constants and the device. A call without a
+        threadgroup uses it for a grid with the same number of dimensions. `Kernel.keep_threadgroup` undoes this.
 
         Parameters
         ----------
         trial : Trial, optional
-            One of ``trials`` that ran; by default the best.
+            An item of ``trials`` that ran; by default the best.
 
         Returns
         -------
         Kernel
-            With the configuration's constants and engine; the kernel itself if both are unchanged.
+            A kernel with the configuration's constants and engine; the kernel itself if both are unchanged.
 
         Raises
         ------
@@ -343,7 +344,7 @@ class Sweep:
 
 
 def _results_by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
-    """Return the right results by the names of the arrays that a kernel writes."""
+    """Return the expected results by the names of the arrays that a kernel writes."""
     names = [p.param.name for p in call.parts if p.is_array and p.param.writable]
     if reference is None:
         return {}

@@ -25,7 +25,7 @@ _PLANE = "y \\ x"
 
 def label(trial: Trial) -> str:
     """Return the name of a configuration: ``32 × 8, TILE = 16``; ``32 × 8 on cuda`` if several engines are tried."""
-    group = [threads(trial.threadgroup)] if trial.threadgroup else []  # there is none if its function failed
+    group = [threads(trial.threadgroup)] if trial.threadgroup else []  # missing if the function for it failed
     return ", ".join([*group, *constants_text(trial.constants)]) + (f" on {trial.engine}" if trial.engine else "")
 
 
@@ -102,13 +102,13 @@ def _gain_text(sweep: Sweep) -> str:
 
 
 def _faster(sweep: Sweep, trial: Trial) -> bool:
-    """Return whether a configuration's time is less than the best one's, which noise may explain."""
+    """Return whether a configuration's time is less than that of the best one, which noise may explain."""
     best = sweep.best
     return best is not None and trial.seconds is not None and trial.seconds < (best.seconds or 0)
 
 
 def _heat(sweep: Sweep, *, live: bool) -> str:
-    """Render the configurations; a faster one has a deeper color. One table, or one per engine if y and x vary."""
+    """Render the configurations, the faster ones in deeper colors: one table, or one per engine if y and x vary."""
     numbers = {id(t): i for i, t in enumerate(sweep.trials)} if live else {}
     parts: dict[str, list[Trial]] = {}
     plane = _is_plane(sweep.trials)
@@ -139,7 +139,7 @@ def _table(sweep: Sweep, trials: Sequence[Trial], engine: str, numbers: Mapping[
 
 
 def _is_plane(trials: Sequence[Trial]) -> bool:
-    """Return whether configurations differ only in their threadgroup's x and y, the engine aside."""
+    """Return whether configurations, apart from the engine, differ only in their threadgroup's x and y."""
     groups = {t.threadgroup for t in trials}
     return len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials)
 
@@ -191,7 +191,7 @@ def _trial_text(sweep: Sweep, trial: Trial) -> str:
 
 
 def _failures(trials: Sequence[Trial]) -> str:
-    """Render the refused configurations, a row for each reason."""
+    """Render the refused configurations, with a row for each reason."""
     reasons: dict[str, list[str]] = {}
     for trial in trials:
         reasons.setdefault(_brief(trial.error), []).append(label(trial))

@@ -39,8 +39,8 @@ def tune(
     the best time. A rejected configuration is a row with its reason, and the sweep continues. A configuration is also
     rejected if it writes past the end of an array, or if its results differ from those of the unchanged kernel, because
     a kernel may rely on its threadgroup. A configuration whose first run takes ten times as long as the best is not
-    measured further; by default those of about 256 threads are tried first. The best three are measured again,
-    alternating with the unchanged kernel.
+    measured further; by default, configurations of about 256 threads are tried first. The best three are measured
+    again, alternating with the unchanged kernel.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def tune(
         By default powers of two, from a SIMD-group up to the kernel's limit. A function of the constants returns the
         threadgroup of each combination.
     constants : mapping of str to sequence, optional
-        The values to try for each function constant. The others keep their values.
+        The values to try for each function constant. The other constants keep their values.
     engines : sequence of str, optional
-        The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own, then the others that can run here;
-        with arrays that are on an engine, only that one. Times are device times and exclude copies.
+        The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own engine, then the other engines that
+        can run here; if an argument is an engine's array, only that engine. Times are device times and exclude copies.
     check : bool, optional
         Whether to reject configurations with different results; False if constants are meant to change them.
     reference : array or mapping of str to array, optional
@@ -70,13 +70,13 @@ def tune(
     Returns
     -------
     Tuner
-        With ``best`` and ``apply()``.
+        The sweep, with ``best`` and ``apply()``.
 
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; for unknown constants, for values that do not fit them, and for an empty
-        sweep.
+        As for the call, before anything runs; also if a constant is unknown, a value does not fit its constant, or the
+        sweep is empty.
 
     Examples
     --------
@@ -153,14 +153,14 @@ class Tuner(Sweep, Live):
 
     def _on_end(self) -> None:
         self._stale = True
-        self._update_if_idle()  # now, because a notebook that is executed without a page may be saved next
+        self._update_if_idle()  # now: a notebook that is executed without a page may be saved next
 
     def _on_replaced(self) -> None:
         self.stop()
 
 
 def _bind(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundCall:
-    """Bind the call; if the default threadgroup does not fit the kernel's arrays, use one that does."""
+    """Bind the call; if the default threadgroup does not fit the kernel's arrays, use a threadgroup that does."""
     try:
         return bound_call("tune", kernel, args, launch)
     except LaunchError:

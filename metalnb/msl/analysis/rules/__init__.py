@@ -1,4 +1,4 @@
-"""MSL's own rules, which clang does not know: code that Apple's compiler rejects is rejected here.
+"""Check MSL's own rules, which clang does not know: reject code that Apple's compiler rejects.
 
 Each message states the error, the fix, and the section of the Metal Shading Language specification.
 """
@@ -51,7 +51,7 @@ def is_input(name: str) -> bool:
 
 
 def space_of(pointee: Any) -> Literal["device", "constant", "threadgroup"] | None:
-    """Read the address space that a parameter points to; None for thread or none."""
+    """Read the address space that a parameter points to; None for the thread space, or if there is none."""
     words = re.findall(r"__\w+", pointee.spelling.split("<")[0])
     if "__global_device" in words:
         return "device"
@@ -91,7 +91,7 @@ def check(
     yield from space_errors
     yield from entry_points.check(parsed, syntax)
     yield from call_graph.check(parsed, syntax)
-    # A pointer without an address space is treated as a thread pointer; the errors that this causes are noise.
+    # A pointer without an address space is treated as a thread pointer, which causes errors that are only noise.
     lines = {(d.file, d.line) for d in space_errors}
     yield from (d for d in conversions.check(parsed, syntax) if (d.file, d.line) not in lines)
     yield from restrictions.check(parsed, syntax)

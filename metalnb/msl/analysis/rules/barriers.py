@@ -65,15 +65,15 @@ def _offset(statement: Any) -> int:
 class _Threads:
     """The parts of a kernel that only some threads of a threadgroup run, judged by its `if` statements.
 
-    A variable is divergent once a divergent value has been assigned to it, or once it has been assigned to in such a
-    part. Lambdas are skipped: a return in one does not leave the kernel.
+    A variable is divergent once a divergent value has been assigned to it, or once such a part has assigned to it.
+    Lambdas are skipped: a return in one does not leave the kernel.
 
     Attributes
     ----------
     returns : list
-        The return statements in such parts, in the order of the text.
+        The return statements in these parts, in the order of the text.
     branches : list of (int, int)
-        Where such parts start and end.
+        The start and end of each of these parts.
     """
 
     def __init__(self, kernel: Any) -> None:
@@ -139,7 +139,7 @@ class _Threads:
 
 
 def _variable(target: Any) -> Any:
-    """Return the variable that is assigned directly; None for a store through a pointer or a reference."""
+    """Return the variable that an assignment sets directly; None if it stores through a pointer or a reference."""
     while target.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR", "ARRAY_SUBSCRIPT_EXPR"}:
         target = next(iter(children_of(target)), None)
         if target is None:

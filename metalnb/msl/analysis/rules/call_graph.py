@@ -1,4 +1,4 @@
-"""Calls: no kernel is called, no function calls itself (MSL 1.5.4, 5.1), and every called function is defined."""
+"""Check calls: no kernel is called, no function calls itself (MSL 1.5.4, 5.1), and every called function is defined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .syntax_walk import CellSyntax, FunctionSyntax, marks
 
 __all__ = ["check"]
 
-# A function's linker name -> its calls, each with the callee's name.
+# Maps a function's linker name to its calls, each with the callee's name.
 Edges = dict[str, list[tuple[Any, str]]]
 
 
@@ -50,7 +50,7 @@ def _missing_components(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
     if callee is None or callee.kind.name != "CONSTRUCTOR":
         return
     arguments = list(callee.get_arguments())
-    if len(arguments) not in {2, 3}:  # reported first, as the rest takes time
+    if len(arguments) not in {2, 3}:  # tested first, because the rest takes time
         return
     types = [p.type.spelling for p in arguments]
     width = re.search(r"vec<.*, ([34])>$", callee.semantic_parent.displayname)

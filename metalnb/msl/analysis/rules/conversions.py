@@ -1,6 +1,7 @@
-"""Conversions: a value keeps its address space (MSL 4).
+"""Check conversions: a value keeps its address space (MSL 4).
 
-In clang, Metal's thread space is the generic address space, to which all others convert; in Apple's compiler none does.
+In clang, Metal's thread space is the generic address space, to which all other spaces convert. Apple's compiler
+converts none of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ELSEWHERE = frozenset({"device", "constant", "threadgroup"})
 
 
 def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
-    """Check arguments of functions, and every pointer to thread memory; templates through their instantiations."""
+    """Check functions' arguments and all pointers to thread memory; templates are checked as instantiated."""
     for part in (syntax, instantiated_syntax(parsed, syntax)):
         yield from _check_syntax(parsed, part)
 
@@ -38,7 +39,7 @@ def _check_syntax(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _is_implicit(member: Any) -> bool:
-    """Return whether a member is implicit, and so serves every space: its location is that of its class."""
+    """Return whether a member is implicit, and so serves every space; its location is then that of its class."""
     return bool(member.kind.name == "CXX_METHOD" and member.location == member.semantic_parent.location)
 
 
@@ -46,12 +47,12 @@ def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
     """Refuse a value in another space where a function takes a reference to thread memory (or is a thread object's)."""
     is_constructor = callee.kind.name == "CONSTRUCTOR"
     if callee.kind.name == "CONVERSION_FUNCTION" or (is_constructor and _copies(callee)):
-        return  # a copy: MSL's own copies come from every space
+        return  # a copy: MSL's own classes can be copied from every space
     for argument in children_of(call):
         is_object = argument.kind.name == "MEMBER_REF_EXPR"
         value = next(iter(children_of(argument)), None) if is_object else argument
         source_space = _source_space(value)
-        # An object, passed to its members as it is.
+        # The object itself, which is passed to its members unchanged.
         is_own_object = is_object or (callee.kind.name == "CXX_METHOD" and callee.spelling.startswith("operator"))
         if not is_own_object and value is not None and value.type.kind.name != "POINTER" and _becomes_constant(value):
             yield parsed.diagnostic(
@@ -110,7 +111,7 @@ def _pointers(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _unmarked_conversions(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
-    """Refuse conversions that clang leaves no trace of: in templates, and in braces for a class's members."""
+    """Refuse conversions that are not in clang's tree: those in templates and in braced values of a class's members."""
     for variable in (v for f in syntax.functions for v in f.variables):
         value = [c for c in children_of(variable) if c.kind.is_expression()][-1:]
         if value and value[0].kind.name == "INIT_LIST_EXPR":
@@ -121,7 +122,7 @@ def _unmarked_conversions(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagno
         values = [c for c in children_of(braces) if c.kind.is_expression()]
         for member, value in zip(braces.type.get_canonical().get_fields(), values, strict=False):
             if value.kind.name == "INIT_LIST_EXPR" or member.type.get_canonical().kind.name not in _ADDRESSES:
-                break  # from here on fields and values may not correspond
+                break  # after this, fields and values may not correspond
             if _refers_to_device(member.type, value):
                 yield _constant_error(parsed, value, pointer=member.type.kind.name == "POINTER")
 

@@ -1,4 +1,4 @@
-"""Loops whose condition is always true for an unsigned number: ``for (uint k = n; k >= 0; --k)``."""
+"""Find loops whose condition is always true for an unsigned number: ``for (uint k = n; k >= 0; --k)``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entry points: a kernel's return type, parameters and attributes (MSL 5.1, 5.2, 5.8)."""
+"""Check entry points: a kernel's return type, parameters and attributes (MSL 5.1, 5.2, 5.8)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def check(parsed: Parsed, syntax: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _conflicting_inputs(parsed: Parsed, params: list[Any]) -> Iterator[Diagnostic]:
-    """Refuse both names of a SIMD-group's width in one kernel (MSL 5.2.3.6)."""
+    """Refuse a kernel that has both inputs for a SIMD-group's width (MSL 5.2.3.6)."""
     by_attribute = {name: param for param in params for name in marks(param)}
     deprecated = by_attribute.get("thread_execution_width")
     if deprecated is not None and "threads_per_simdgroup" in by_attribute:
@@ -77,7 +77,7 @@ _ARGUMENTS = {"TEMPLATE_TYPE_PARAMETER": "float", "TEMPLATE_NON_TYPE_PARAMETER":
 
 
 def uninstantiated_template(parsed: Parsed, cursor: Any) -> Diagnostic:
-    """Refuse a kernel template that nothing instantiates, in a cell without another kernel (MSL 5.1)."""
+    """Refuse a kernel template that nothing instantiates if the cell has no other kernel (MSL 5.1)."""
     name = cursor.spelling
     kinds = (c.kind.name for c in children_of(cursor))
     arguments = [_ARGUMENTS.get(kind, "…") for kind in kinds if kind.startswith("TEMPLATE_")]
@@ -133,7 +133,7 @@ def constant_type(parsed: Parsed, cursor: Any) -> Iterator[Diagnostic]:
 
 
 def missing_space(parsed: Parsed, problems: list[Diagnostic], cursor: Any) -> None:
-    """Report a kernel parameter without an address space that is allowed there (MSL 4, 5.2.1)."""
+    """Report a kernel parameter that lacks an address space, or has one that is not allowed there (MSL 4, 5.2.1)."""
     thread = "thread" in marks(cursor)
     problem = "is in thread memory, which no caller can pass" if thread else "has no address space"
     problems.append(parsed.diagnostic(

@@ -1,4 +1,4 @@
-"""Instantiations of the author's templates: clang has a tree for each one, with all types resolved."""
+"""Walk the instantiations of the author's templates: clang has a tree for each, with all types resolved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .syntax_walk import CellSyntax, walk
 
 __all__ = ["instantiated_syntax"]
 
-# Instantiations examined per template: further ones seldom use address spaces differently.
+# Instantiations examined per template: more of them seldom use address spaces differently.
 _OF_ONE = 16
 
 
@@ -48,7 +48,7 @@ def _callees(syntax: CellSyntax) -> Iterator[Any]:
 
 
 def _instantiations(parsed: Parsed, functions: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield the author's functions that are instantiations, each with its template's number."""
+    """Yield the author's functions that are instantiations, each with the number of its template."""
     from clang import cindex
 
     for function in functions:

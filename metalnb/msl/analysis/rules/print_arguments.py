@@ -32,7 +32,7 @@ def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
     arguments = list(call.get_arguments())
     cell = parsed.owner(call.location)
     if not arguments or cell is None or arguments[0].extent.start.offset == call.extent.start.offset:
-        return  # expanded from a macro: everything is located at the macro's name
+        return  # in a macro's expansion, everything is located at the macro's name
     data = cell.edited.text.encode()
     format_text = data[arguments[0].extent.start.offset : arguments[0].extent.end.offset].decode(errors="replace")
     strings = _STRING.findall(format_text)

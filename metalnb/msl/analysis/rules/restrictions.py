@@ -1,4 +1,4 @@
-"""C++ features that MSL lacks (MSL 1.5.4, 2.1) but the parser accepts; for those that it rejects see `hints`."""
+"""Reject C++ features that MSL lacks (MSL 1.5.4, 2.1) but the parser accepts; `hints` has those that it rejects."""
 
 from __future__ import annotations
 

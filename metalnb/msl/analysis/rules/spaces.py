@@ -1,4 +1,4 @@
-"""Address spaces: every pointer names one, and every variable is declared where its address space allows (MSL 4)."""
+"""Check that every pointer names an address space, and that variables are declared where theirs allows (MSL 4)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _element(kind: Any) -> Any:
 
 
 def _pointer_without_space(kind: Any) -> str:
-    """Return "pointer" or "reference" for one without an address space, else an empty string."""
+    """Return "pointer" or "reference" for a type that is one and has no address space, else an empty string."""
     kind = _element(kind)
     word = _POINTERS.get(kind.kind.name, "")
     if not word:

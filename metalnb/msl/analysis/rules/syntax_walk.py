@@ -18,7 +18,7 @@ from ...libclang.parse import Parsed
 
 __all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "strip_conversions", "walk"]
 
-# CXCursorKind (clang-c/Index.h), as numbers, because looking up a name costs more than the visit.
+# The numbers of CXCursorKind (clang-c/Index.h), because looking up a name costs more than the visit.
 _FIELD, _FUNCTION, _VAR, _PARM, _METHOD = 6, 8, 9, 10, 21
 _CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE = 24, 25, 26, 30
 _FUNCTIONS = frozenset({_FUNCTION, _METHOD, _CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE})
@@ -35,7 +35,7 @@ _STATEMENTS = frozenset({_GOTO, _INDIRECT_GOTO, _ASM, _MS_ASM})
 _VARIABLES = frozenset({_FIELD, _VAR, _PARM})
 _OPERATIONS = frozenset({_FLOATING, _BINARY, _COMPOUND})
 _KEPT = _FUNCTIONS | _CASTS | _STATEMENTS | _VARIABLES | _OPERATIONS | {_CALL, _LAMBDA, _LIST}
-_NAMES = frozenset({43, 45, 49, 101})  # references to types, templates, overloaded functions; and expressions that are
+_NAMES = frozenset({43, 45, 49, 101})  # references to types, templates and overloaded functions; and DeclRefExpr
 _OVERLOADED = 49
 _RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
 
@@ -62,7 +62,7 @@ class FunctionSyntax:
     simdgroups : bool
         Whether it names a SIMD-group or quad-group feature of Metal.
     names : set of str
-        The names in it, if the text has such words.
+        The names used in it; collected only if the text mentions a SIMD-group feature.
     """
 
     cursor: Any
@@ -84,10 +84,10 @@ class CellSyntax:
     declarations : list
         Variables, parameters and members, anywhere.
     program : list
-        Variables that live as long as the program: at namespace scope and static members.
+        Variables that live as long as the program: those at namespace scope, and static members.
     casts : list of (cast, parent)
-        Every conversion to a pointer into thread memory, and every implicit one to a pointer into, or a value in, the
-        constant space.
+        Every conversion to a pointer into thread memory, and every implicit conversion to a pointer into the constant
+        space or to a value in it.
     lists : list
         Initializers in braces.
     vectors : list
@@ -100,9 +100,9 @@ class CellSyntax:
     kernels : list
         Instantiations of kernel templates.
     loops : list of (comparison, loop, bool)
-        The loops whose condition is a comparison by ``>=``, or by ``<=`` where the last is true.
+        Loops whose condition is a ``<=`` (True) or ``>=`` (False) comparison.
     simdgroups, names
-        The same, for code outside all functions.
+        As in `FunctionSyntax`, for code outside all functions.
     """
 
     functions: list[FunctionSyntax] = field(default_factory=list)
@@ -127,7 +127,7 @@ def walk(parsed: Parsed, declarations: Iterable[Any], names: frozenset[str] = fr
 
 
 def _is_print(call: Any) -> bool:
-    """Return whether a call of this name is to the printing header's function: ``log`` is also the logarithm."""
+    """Return whether a call resolves to the printing header; ``log`` may also be the logarithm."""
     function = call.referenced
     file = function.location.file if function is not None else None
     return file is not None and file.name.endswith(("$printing", "metal_logging"))
@@ -139,7 +139,7 @@ class _Walker:
 
         self.parsed = parsed
         self.unit = parsed.unit
-        # Names are examined only if the text has such a word, as this takes time.
+        # Names are examined only if the text mentions a SIMD-group feature, because this takes time.
         self.names = _NAMES if any(c.simd for c in (parsed.cell, *parsed.headers.values())) else frozenset()
         self.lib = cindex.conf.lib
         self.pointer = cindex.TypeKind.POINTER.value
@@ -224,7 +224,7 @@ class _Walker:
     def changes_space(self, cursor: Any, expression_kind: int) -> bool:
         kind = self.lib.clang_getCursorType(cursor)
         if kind._kind_id != self.pointer:  # noqa: SLF001
-            # libclang crashes when asked for the address space of an invalid type, whose number is 0.
+            # libclang crashes if it is asked for the address space of an invalid type, whose number is 0.
             is_silent = expression_kind == _EXPRESSION and kind._kind_id  # noqa: SLF001
             return bool(is_silent) and self.lib.clang_getAddressSpace(kind) == _CONSTANT
         target_space = self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind))
@@ -235,7 +235,7 @@ def space(kind: Any) -> str:
     """Return the address space of a type's values; an empty string if it has none."""
     while kind.kind.name in {"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"}:
         kind = kind.element_type
-    # libclang crashes when asked for the address space of an invalid type.
+    # libclang crashes if it is asked for the address space of an invalid type.
     return _SPACES.get(kind.get_address_space(), "") if kind.kind.name != "INVALID" else ""
 
 

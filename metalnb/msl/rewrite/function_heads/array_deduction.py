@@ -1,7 +1,7 @@
 """Let a function template deduce the length of an array in thread memory: ``thread const float (&a)[N]`` (MSL 4.3).
 
-In clang such an array's elements are private, and the parameter's are generic, but clang deduces a length only if both
-element types are equal. So the element type is deduced too, and constrained to the author's:
+In clang the elements of a thread array are private and those of the parameter are generic, but clang deduces a length
+only if both element types are equal. So the element type is also deduced, and constrained to the author's type:
 
 ``template <int N, class $E_0, typename $thread_element<$E_0, float>::type = 0> … (thread const $E_0 (&a)[N])``
 """
@@ -20,7 +20,7 @@ _QUALIFIERS = frozenset({"const", "volatile", "thread"})
 
 
 def array_deduction(text: Outline) -> Iterator[Edit]:
-    """Edit the function templates that have such a parameter."""
+    """Edit the function templates that have a reference to a thread array as a parameter."""
     for tree in text.trees:
         for template in tree.templates:
             yield from _template(tree, template)
@@ -53,7 +53,7 @@ _TYPE = frozenset({"class", "typename"})
 
 
 def _element(tree: Tree, start: int, stop: int) -> tuple[int, int]:
-    """Find the element's type in ``thread const float (&a)[N]``: its first token, and the bracket after it; or -1."""
+    """Find the element type in ``thread const float (&a)[N]``: its first token and the bracket after it; -1 if none."""
     first = start
     while first < stop and tree.texts[first] in _QUALIFIERS:
         first += 1

@@ -1,8 +1,8 @@
 """Constructors qualified by an address space (MSL 4): ``number(float x) device`` beside ``number(float x) thread``.
 
 In clang a constructor serves every address space, and the qualifier is an error. So one of several constructors with
-the same parameters is kept, without its qualifier; the others get an additional first parameter of a type that no call
-can pass.
+the same parameters is kept, without its qualifier; the other constructors get an additional first parameter of a type
+that no call can pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Constructor(NamedTuple):
 
 
 def qualified_constructors(tree: Tree) -> list[_Constructor]:
-    """Find the constructors that an address space qualifies."""
+    """Find the constructors that are qualified by an address space."""
     return [constructor for constructor in _constructors(tree) if constructor.spaces]
 
 

@@ -1,7 +1,7 @@
-"""Template parameters that are functions: ``template <void (*f)(int)>`` -> ``template <void (&f)(int)>``.
+"""Make template parameters references to functions: ``template <void (*f)(int)>`` -> ``template <void (&f)(int)>``.
 
-clang allows no pointer there. An alias becomes a reference, too, ``using F = void (&)(int);``, since a template's
-parameter may be declared with it.
+clang does not allow a pointer as the parameter. An alias also becomes a reference, ``using F = void (&)(int);``, since
+a template's parameter may be declared with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def function_pointers(text: Outline) -> Iterator[Edit]:
 
 
 def _is_pointer(tree: Tree, i: int, *, has_name: bool) -> bool:
-    """Return whether a position has ``(*f)(`` or, without a name, ``(*)(``."""
+    """Return whether the text at a position is ``(*f)(`` or, without a name, ``(*)(``."""
     end = i + 3 if has_name else i + 2
     return tree.texts[i] == "(" and tree.text(i + 1) == "*" and tree.close(i) == end and tree.text(end + 1) == "("
 

@@ -1,7 +1,7 @@
 """Address spaces that qualify a member function (MSL 4): ``T get() const device`` -> ``T get() const __global``.
 
 clang accepts only OpenCL's keyword there, which is not quite Metal's space: ``__global`` covers both device and
-constant objects. So references and pointers that such a function returns, and its ``this``, are cast back to the space
+constant objects. So references and pointers that the function returns, and its ``this``, are cast back to the space
 that the author wrote: ``return v;`` -> ``return $reference_device(v);``. An object in the constant space is const.
 
 If a class has a member for const objects of either space, `space_overloads` distinguishes them.
@@ -23,7 +23,7 @@ _RETURNED = {"&": "reference", "*": "pointer"}
 
 
 def member_spaces(text: Outline) -> Iterator[Edit]:
-    """Write the space as OpenCL does."""
+    """Replace the space by OpenCL's keyword for it."""
     for tree in text.trees:
         yield from rename_members(tree, space_overloads(tree))
         constructors = {place for constructor in qualified_constructors(tree) for place in constructor.spaces}

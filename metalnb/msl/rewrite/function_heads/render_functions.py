@@ -15,7 +15,7 @@ _SCOPES = frozenset({"namespace", "extern"})
 
 
 def render_functions(text: Outline) -> Iterator[Omission]:
-    """Remove them from a text that has a kernel; refuse any other text at its first unsupported name."""
+    """Remove these functions from a text that has a kernel; refuse any other text at its first unsupported name."""
     if "kernel" not in set(text.words):
         return
     tree = text.program

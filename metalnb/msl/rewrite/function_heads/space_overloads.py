@@ -5,8 +5,8 @@ volatile objects takes its old name and calls it: ``T get() const constant { …
 
 ``T $constant_get() const __global { … } T get() const volatile __global { return $steady(this)->$constant_get(); }``
 
-No object is really volatile; where such a member is called, `metalnb.msl.analysis.overload_calls` makes a constant
-object appear so, ``$within<…>(c).get()``.
+No object is really volatile: at a call of the member, `metalnb.msl.analysis.overload_calls` makes a constant object
+appear volatile, ``$within<…>(c).get()``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SpaceOverload(NamedTuple):
     name : str
         ``get``, ``operator[]``, or `CONVERSION`.
     inside : bool
-        Whether it is inside its class; else it is a definition after it.
+        Whether the member is defined inside its class, not after it.
     """
 
     function: FunctionHead
@@ -56,7 +56,7 @@ def name_number(name: str) -> int:
 
 
 def overloaded_names(text: Outline) -> frozenset[str]:
-    """Return the names of a text's members that are overloaded in this way."""
+    """Return the names of a text's members that are overloaded for device and constant objects."""
     return frozenset(member.name for tree in text.trees for member in space_overloads(tree))
 
 
@@ -83,7 +83,7 @@ def space_overloads(tree: Tree) -> list[SpaceOverload]:
 
 
 def rename_members(tree: Tree, members: Sequence[SpaceOverload]) -> Iterator[Edit]:
-    """Edit such members of a text, except for their qualifiers."""
+    """Edit a text's overloaded members, except for their qualifiers."""
     noted_members = set()
     for member in members:
         function, internal_name = member.function, _internal_name(tree, member)
@@ -103,7 +103,7 @@ def rename_members(tree: Tree, members: Sequence[SpaceOverload]) -> Iterator[Edi
 
 
 def _owner(tree: Tree, function: FunctionHead, braces: dict[int, str]) -> str:
-    """Return the name of the class of a member, which is inside it or defined after it."""
+    """Return the name of a member's class; the member may be defined inside the class or after it."""
     brace = tree.enclosing(function.opening, "{")
     if brace in braces:
         return braces[brace]

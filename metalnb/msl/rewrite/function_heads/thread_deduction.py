@@ -2,11 +2,11 @@
 
 In clang a thread variable is private, a thread pointer is generic, and the space becomes part of the deduced type: from
 ``thread T& a, T b`` clang would deduce ``__private float`` and ``float``. Where T can be deduced from another
-parameter, the thread ones are excluded from deduction:
+parameter, the thread parameters are excluded from deduction:
 
 ``template <class T> void f(thread typename $thread_type<T>::type& a, T b)``
 
-Where it cannot, one of them takes part, and T is the deduced type without the space:
+Otherwise one thread parameter takes part in deduction, and T is the deduced type without the space:
 
 ``template <class $T_T> void f(thread $T_T& a, …) { typedef typename $thread_type<$T_T>::type T; …``
 """
@@ -96,7 +96,7 @@ def _thread_reference(param: list[Token], name: str) -> Token | None:
 
 
 def _deduces(param: list[Token], name: str) -> bool:
-    """Return whether T is deduced from a parameter without an address space in it."""
+    """Return whether T can be deduced from a parameter without an address space becoming part of it."""
     texts = [t.text for t in param]
     is_dependent = {"::", "decltype"} & set(texts) or _thread_reference(param, name) is not None
     bare_reference = not {"device", "constant", "threadgroup", "<"} & set(texts) and {"&", "*"} & set(texts)
