@@ -209,7 +209,7 @@ def test_a_picture_is_magnified_and_moved_by_hand(notebook: LabNotebook) -> None
     notebook.wait(EXPLORE, f"{style}.includes('scale(1)')")
 
 
-def test_shortcuts_of_the_browser_and_the_notebook_are_left_to_them(notebook: LabNotebook) -> None:
+def test_keys_with_modifiers_reach_the_browser_and_the_notebook(notebook: LabNotebook) -> None:
     def taken(element: str, key: str, *modifiers: str) -> bool:
         options = {"key": key, "bubbles": True, "cancelable": True, **dict.fromkeys(modifiers, True)}
         event = f"new KeyboardEvent('keydown', {json.dumps(options)})"

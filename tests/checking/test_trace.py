@@ -262,7 +262,7 @@ def test_head_has_a_coordinate_for_each_dimension_of_the_grid() -> None:
         assert str(seen).startswith(f"k: thread (0, 0) of threadgroup (1, {y}), 2 threads")
 
 
-def test_a_kernel_that_a_macro_writes_says_why_it_has_no_steps() -> None:
+def test_a_kernel_written_by_a_macro_states_why_there_are_no_steps() -> None:
     head = "kernel void name(device float* out, uint i [[thread_position_in_grid]])"
     text = f"#define KERNEL(name) {head} {{ out[i] = 1; }}\nKERNEL(k)"
     stepper = mnb.trace(mnb.compile(text).k, np.zeros(4, np.float32))

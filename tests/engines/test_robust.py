@@ -248,7 +248,7 @@ def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_arr
     assert "shapes=" not in str(caught.value)
 
 
-def test_environment_variable_selects_what_is_checked() -> None:
+def test_environment_variable_selects_the_checks() -> None:
     """Without the variable, cells are checked and the library's kernels are not."""
     ask = """import metalnb as mnb
 from metalnb.library_kernels.launching.programs import compile

@@ -42,7 +42,7 @@ def test_missing_gpu_is_reported() -> None:
         assert "engine 'cuda' needs" in str(error)  # noqa: PT017  (both are right)
 
 
-def test_nothing_of_nvidias_is_imported_before_it_is_asked_for() -> None:
+def test_nvidias_packages_are_imported_only_on_first_use() -> None:
     if not mnb.engines()["cpu"].available:
         pytest.skip("needs the engine 'cpu'")
     text = (

@@ -338,7 +338,7 @@ def test_a_kernel_for_1024_threads_has_registers_for_them() -> None:
     ("kernel void k(device float* x) { threadgroup_barrier(mem_flags::mem_device); x[0] = 1; }", False),
     ("kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) { t[0] = 1; x[0] = t[0]; }", False),
 ])  # fmt: skip
-def test_only_a_kernel_that_cannot_tell_has_its_last_threadgroups_cut(text: str, alone: bool) -> None:
+def test_last_threadgroups_are_trimmed_only_if_the_kernel_cannot_tell(text: str, alone: bool) -> None:
     unit = unit_of(text)
     assert ignores_threadgroups(unit, compile_ptx(unit, 90)) == alone
 
@@ -549,7 +549,7 @@ def test_a_dispatch_is_launches_within_the_drivers_limits(
     assert len({tuple(start) for start in starts}) == len(launches)
 
 
-def test_a_launchs_record_is_what_the_entry_point_takes() -> None:
+def test_the_launch_record_matches_the_entry_points_parameter() -> None:
     text = """kernel void k(device float* x, constant float& a, threadgroup float* t [[threadgroup(0)]]) {
         t[0] = a; x[0] = t[0]; }"""
     unit = unit_of(text)

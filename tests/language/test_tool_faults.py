@@ -217,7 +217,7 @@ def unit(text: str) -> Unit:
     return Unit(Signature("k", "::k"), scan(text))
 
 
-def test_only_a_deep_nest_is_called_one() -> None:
+def test_only_deep_nesting_is_reported_as_deep_nesting() -> None:
     said = "clang: error: clang frontend command failed with exit code 139"
     plain = unit(KERNEL + "".join(f"\nvoid f{i}(int i) {{ for (; i < {i};) ; }}" for i in range(999)))
     (found,) = driver._diagnostics(said, plain)

@@ -139,7 +139,7 @@ def agrees(
                 held(op, one, right, wide, f" (sample {number} of {dtype}, {layout}, {sample.options})")
 
 
-def test_every_op_has_what_its_tests_derive_from() -> None:
+def test_every_op_has_documentation_samples_and_known_dtypes() -> None:
     for name, op in op_table.ops().items():
         assert op.doc.endswith("."), name
         assert samples_of(op) or op.row.family == "creation", f"{name} has no samples"

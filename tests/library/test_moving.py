@@ -207,7 +207,7 @@ def test_many_axes_are_accepted_if_they_merge() -> None:
         (lambda x: mnb.astype(x, np.float64), TypeError, "astype: Metal has no float64"),
     ],
 )
-def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
+def test_invalid_calls_are_refused(call: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         call(mnb.ones((2, 3)))
 

@@ -391,7 +391,7 @@ def test_a_threadgroup_may_depend_on_the_constants() -> None:
         mnb.tune(kernel, X, grid=lambda TILE: TILE)
 
 
-def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> None:
+def test_a_call_sized_in_threadgroups_keeps_their_number(forgotten: None) -> None:
     rows = mnb.compile("""
     #include <metal_stdlib>
     using namespace metal;

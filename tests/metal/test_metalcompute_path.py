@@ -425,7 +425,7 @@ kernel void f(
         f(x, 2, threadgroup=65)
 
 
-def test_what_metalcompute_can_dispatch_goes_through_untouched() -> None:
+def test_dispatches_that_metalcompute_supports_are_passed_through_unchanged() -> None:
     source = """[[max_total_threads_per_threadgroup(64)]] kernel void f(device const float* x [[buffer(0)]],
         device float* y [[buffer(1)]], uint i [[thread_position_in_grid]], uint n [[threads_per_threadgroup]])
     { y[i] = x[i] + n; }"""

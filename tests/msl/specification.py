@@ -219,7 +219,7 @@ _MATRIX = Chapter("6.6", "Matrix functions", "function", ("test_matrices.py::tes
                   _each("determinant transpose"))
 
 _SIMDGROUP_MATRIX = Chapter("6.7", "SIMD-group matrix functions", "function", (
-    "test_simdgroup_matrix.py::test_thread_elements_lie_as_apple_lays_them",
+    "test_simdgroup_matrix.py::test_thread_elements_are_laid_out_as_on_apple_gpus",
     "test_simdgroup_matrix.py::test_products",
 ), _each("make_filled_simdgroup_matrix simdgroup_load simdgroup_store simdgroup_multiply_accumulate simdgroup_multiply",
          "2.3"))

@@ -61,7 +61,7 @@ def four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("four_workers")
-def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_workers_count_the_same_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     dispatch = mixed()
     main, take, change = threading.current_thread(), ThreadgroupQueue.take, threading.Condition()
     helpers: set[threading.Thread] = set()  # those with a piece
