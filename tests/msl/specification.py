@@ -208,7 +208,7 @@ _MATH = Chapter("6.5", "Math functions", "function", (f"{_FUNCTIONS}reals_keep_t
     "nextafter pow powr rint round rsqrt sin sincos sinh sinpi sqrt tan tanh tanpi trunc", REALS))
 
 _MATH_WORDS = Chapter("6.5", "Namespaces and constants of the math functions", "word", (
-    f"{_FUNCTIONS}fast_and_precise_name_their_own", *_CONSTANTS,
+    f"{_FUNCTIONS}fast_and_precise_prefixes_select_their_variants", *_CONSTANTS,
 ), (
     *_each("fast precise"),
     *_constants("F", "MAXFLOAT HUGE_VALF INFINITY NAN", "1.2"), *_constants("H", "MAXHALF HUGE_VALH", "1.2"),
