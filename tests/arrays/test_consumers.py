@@ -105,7 +105,7 @@ def test_matplotlib_draws_our_arrays_values(pair: Any) -> None:
 
 
 def test_einops_rearranges_reduces_and_repeats_our_arrays(pair: Any) -> None:
-    """Its functions for the array API work; `einops.rearrange` accepts only a fixed list of libraries without ours."""
+    """The functions of `einops.array_api` work; `einops.rearrange` accepts only a fixed list of libraries, not ours."""
     einops = pytest.importorskip("einops", reason=MISSING)
     from einops.array_api import rearrange, reduce, repeat
 

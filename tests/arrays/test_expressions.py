@@ -14,7 +14,7 @@ from metalnb.library_kernels.elementwise.custom_elementwise import free_names
 
 
 def test_an_expression_is_an_op(rng: np.random.Generator) -> None:
-    """It has samples, so that an op with a reference is tested like the library's rows."""
+    """An op made from an expression has samples, so one with a reference can be tested like the library's rows."""
     mish = mnb.elementwise("x * tanh(log(1 + exp(x)))", reference=lambda x: x * np.tanh(np.log1p(np.exp(x))), ulp=8)
     x = rng.uniform(-5, 20, (33, 40)).astype(np.float32)
     reference, wide = expected(mish, (x,), {}, np.dtype(np.float32))

@@ -125,7 +125,7 @@ def test_few_rows_times_a_matrix_match_numpy(gpu: Any, dtype: str, processors: i
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are prefetched
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_a_matrix_times_few_columns_matches_numpy(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Along K, four at a time: full and partial steps, lanes without work; and views read one element at a time."""
+    """Read along K four at a time, with full and partial steps and idle lanes; views are read an element at a time."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(MANY)
@@ -309,7 +309,7 @@ REDUCED = [  # lengths near a lane's 8, a run's 256 and 512, a threadgroup's 102
 @pytest.mark.long(unless=lambda dtype: dtype == "int32")
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
 def test_reductions_match_numpy_for_every_shape_and_axis(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Of rows and columns, in one stretch and in many, by threadgroups and threads, with and without remainders."""
+    """Rows and columns are reduced in one stretch or many, by threadgroups or threads, with and without remainders."""
     gpu(MANY)
     for shape in REDUCED:
         x = rng.integers(0, 9, shape).astype(dtype)

@@ -178,7 +178,7 @@ PICTURE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
 
 
 def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(notebook: LabNotebook) -> None:
-    """And a screen reader names the scalar."""
+    """A screen reader also names the scalar."""
     notebook.wait(EXPLORE, "e.querySelectorAll('.noUi-handle[aria-label]').length === 2")
     labels = notebook.wait(EXPLORE, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel)")
     assert labels == ["c.x", "c.y"]

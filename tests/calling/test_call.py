@@ -272,7 +272,7 @@ kernel void read(constant S& s, device float* out) {
 
 
 def test_a_dict_is_passed_as_a_struct() -> None:
-    """These take a faster path: it passes the same values, in any order, and refuses the same mistakes."""
+    """Dicts take a faster path, which passes the same values, in any order, and refuses the same mistakes."""
     program = mnb.compile(PLAIN)
     fields = {"e": 1.5, "a": 3, "b": 2.25, "c": -7, "d": 1 << 40}
     record = np.zeros((), program.dtype("S"))
@@ -602,7 +602,7 @@ def test_a_version_is_that_of_the_packages_description() -> None:
 
 
 def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this order. A second call compiles nothing, and a call that cannot be bound is not launched."""
+    """The phases are reported in order. A second call compiles nothing, and a call that cannot be bound is not launched."""
     kernel = mnb.compile("kernel void order(device int* y, uint i [[thread_position_in_grid]]) { y[i] = 7 + i; }").order
     steps: list[str] = []
 

@@ -1,4 +1,4 @@
-"""What an engine must do (`metalnb.engine.base.Engine`), as tests that each registered engine passes.
+"""The contract of `metalnb.engine.base.Engine`, as tests that each registered engine passes.
 
 They use only three kernels, so that an engine that runs nothing else can be tested (``toy_engine.py``).
 """

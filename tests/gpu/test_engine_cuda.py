@@ -163,7 +163,7 @@ def test_launch_with_gpu_arrays_is_one_driver_call(driver: Any, monkeypatch: Any
 
 
 def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any, monkeypatch: Any) -> None:
-    """What is kept from the last launch is reused only for an identical one."""
+    """State kept from the last launch is reused only for an identical one."""
     monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     seen: list[Any] = []
 

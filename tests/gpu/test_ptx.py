@@ -209,7 +209,7 @@ def test_shift_amount_is_not_masked(op: str, kind: str) -> None:
 @pytest.mark.long  # Likewise
 @pytest.mark.parametrize("ways", [("WIDE_ALONG", "WIDE_ACROSS"), ("WIDE_ACROSS", "WIDE_ALONG")], ids=str)
 def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
-    """Each uses at most half of a processor's registers."""
+    """Each tile uses at most half of a processor's registers."""
     macros = {"A_WAY": ways[0], "B_WAY": ways[1]}
     found = [(program_with_macros(
         "tiles.metal", ptx_engine.name, **macros,

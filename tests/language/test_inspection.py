@@ -1,4 +1,4 @@
-"""What Shift-Tab and ``name?`` show for a name in a cell: Metal's names from one table, the author's from the cell."""
+"""Shift-Tab and ``name?`` for a name in a cell: Metal's names come from one table, the author's from the cell."""
 
 import re
 from collections.abc import Iterator

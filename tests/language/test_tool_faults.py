@@ -309,7 +309,7 @@ def test_templates_that_do_end() -> None:
 
 
 def test_a_value_that_clang_does_not_compute() -> None:
-    """It is computed when the kernel is loaded."""
+    """The value is computed when the kernel is loaded."""
     head = "#include <metal_stdlib>\nusing namespace metal;\nconstant float q = sin(1.0f);\n"
     x = np.zeros(2, np.float32)
     mnb.compile(head + KERNEL.replace("1", "q"), engine="cpu").k(x)

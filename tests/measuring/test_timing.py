@@ -446,7 +446,7 @@ WELL = """kernel void well(device const float* x, device float* out, constant fl
 
 
 def test_no_advice_without_counts() -> None:
-    """It once blamed divergent branches and uncoalesced accesses in a kernel known to have none."""
+    """The advice once blamed divergent branches and uncoalesced accesses in a kernel known to have neither."""
     well = mnb.compile(WELL).well
     x, out = np.ones(1 << 13, np.float32), np.zeros(1 << 13, np.float32)
     call = {"grid": x.size, "threadgroup": 256}

@@ -494,7 +494,7 @@ def test_many_columns_are_transposed(program: mnb.Program) -> None:
 
 
 def test_a_configuration_that_is_refused_is_a_row_and_the_sweep_goes_on() -> None:
-    """Its function may raise or return no threadgroup, or the compiler or the launch may refuse it."""
+    """A launch option's function may raise or return no threadgroup; the compiler or the launch may refuse the result."""
     kernel = mnb.compile(ROWS, constants={"EACH": 1}).sums
 
     def grid(EACH: int) -> int:

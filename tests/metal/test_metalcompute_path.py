@@ -164,7 +164,7 @@ def test_arguments_that_overlap_in_part_are_refused() -> None:
 
 
 def test_arguments_from_one_arrays_start_are_bound_where_they_are() -> None:
-    """They overlap without copies; a view that starts later is copied, so it must not overlap the other."""
+    """Such arguments may overlap, as none is copied; a view that starts later is copied, so it must not overlap."""
     source = "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }"
     f = compile_cell(source).f
     x = mnb.zeros(8, dtype="float32", device="metal:metalcompute")

@@ -28,7 +28,7 @@ def test_the_page_is_up_to_date_with_the_tables_and_the_measurement(measured: Me
 
 
 def test_every_name_is_shown_by_a_test_that_exists(measured: Measured) -> None:
-    """It is one of the tests of the name's chapter, and compares something."""
+    """The test is one of those of the name's chapter, and compares something."""
     assert set(measured.shown) == {key(chapter, name) for chapter, name in NAMES}
     for chapter, name in NAMES:
         test = measured.shown[key(chapter, name)]

@@ -118,7 +118,7 @@ def test_products_of_views_with_offsets_match_numpy(rng: np.random.Generator) ->
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_not_a_number_and_infinity(layout: str) -> None:
-    """They spread to their own row and column, by IEEE 754; a panel's idle lanes spread nothing."""
+    """NaN and infinity spread within their row and column, by IEEE 754; a panel's idle lanes spread nothing."""
     for m, n, k in ((13, 33, 70), (3, 300, 70), (13, 5, 70), (1, 70, 90)):
         a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
         a[0, 3], b[5, n - 1], b[3, 1] = np.nan, np.inf, 0
@@ -172,7 +172,7 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
 
 
 def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
-    """They are rounded when stored or, if K is split, when the parts are added."""
+    """Sums are rounded when stored or, if K is split, when the parts are added."""
     for shape, made in (((300, 300, 300), ["matmul_panels_float_half"]),
                         ((40, 9003, 49), ["matmul_panels_float", "add_parts_half"])):  # fmt: skip
         m, k, n = shape
