@@ -122,7 +122,7 @@ def test_few_rows_times_a_matrix_match_numpy(gpu: Any, dtype: str, processors: i
     assert_product(mnb.matmul(laid(a), laid(b)), a, b)
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are prefetched
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others only prefetch more or fewer steps
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_a_matrix_times_few_columns_matches_numpy(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Read along K four at a time, with full and partial steps and idle lanes; views are read an element at a time."""
@@ -200,7 +200,7 @@ def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generat
             assert_product(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Read the same way
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Both are read in the same way
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows of one chunk and of several, the last with one element; means at 0 and far from it."""

@@ -56,7 +56,7 @@ def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
-# The others take up to a minute each; the tests of their text, below, cover their handling.
+# The long cases take up to a minute each; the tests of their text, below, cover how they are compiled.
 @pytest.mark.long(unless=lambda name, has_barrier: name == "a transform" or (name == "SHA-256" and not has_barrier))
 @pytest.mark.parametrize("has_barrier", [False, True], ids=["loops", "fibers"])
 @pytest.mark.parametrize("name", KERNELS)

@@ -218,7 +218,7 @@ def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
     assert stepper.at(stepper.ticks, "out")[1] == list(range(512))
 
 
-# It takes seconds until the trace is full; test_validation ends an access far outside in the same way.
+# Filling the trace takes seconds; test_validation covers how an access far outside ends a run.
 @pytest.mark.long
 def test_endless_loop_and_access_out_of_range_end_the_trace() -> None:
     kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")

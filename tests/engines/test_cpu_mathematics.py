@@ -103,7 +103,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return x, np.concatenate([np.tile(EDGES, len(EDGES)), every[1], some[1]])
 
 
-# This machine's processor remains; for the others only the compiler's choice of instructions differs.
+# The regular run keeps this machine's processor; for the others only the choice of instructions differs.
 @pytest.mark.long(every=3)
 def test_functions_of_one_float_stay_within_their_bounds(processor: str) -> None:
     """2^18 floats and the edge cases, including sin, cos and tan of the largest."""

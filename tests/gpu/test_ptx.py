@@ -103,7 +103,7 @@ def of_library(engine: Any) -> list[Unit]:
             sample = next(iter(samples(np.random.default_rng(0), dtype)), None) if samples else None
             if sample is not None:
                 args = [laid(a) if isinstance(a, np.ndarray) else a for a in sample.args]
-                with contextlib.suppress(IndexError, MemoryError, ValueError):  # it reads what was never computed
+                with contextlib.suppress(IndexError, MemoryError, ValueError):  # the op reads values never computed
                     op(*args, **sample.options)
     finally:
         mnb.use(None)

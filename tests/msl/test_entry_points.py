@@ -103,7 +103,7 @@ def test_a_function_constant_of_every_type(kind: str, value: object) -> None:
     text = f"constant {kind} c [[function_constant(3)]];\nkernel void k(device {kind}* y) {{ y[0] = c; }}"
     components = value if isinstance(value, tuple) else (value,)
     scalar = kind.rstrip("234")
-    if scalar == "bfloat":  # its bits, since NumPy has no such type
+    if scalar == "bfloat":  # compare bits, since NumPy has no bfloat
         text = text.replace("device bfloat* y", "device ushort* y").replace("= c", "= as_type<ushort>(c)")
         components = (np.float32(value).view(np.uint32) >> 16,)
     y = np.zeros((1, *((4 if len(components) == 3 else len(components),) if kind != scalar else ())), DTYPES[scalar])

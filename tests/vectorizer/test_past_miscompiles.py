@@ -18,7 +18,7 @@ LONGS[1] = 3
 ARGUMENTS = """device uint* out, device const long* b, device const float* f, device const uchar* c,
     uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]]"""
 
-# Kernels as reduced by tests/fuzz: what was wrong, the body, and what thread i writes.
+# Kernels as reduced by tests/fuzz: the past fault, the body, and the value that thread i writes.
 WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
     "lanes that leave an inner loop one by one for the outer loop's next iteration": ("""
         half v1 = half(0);

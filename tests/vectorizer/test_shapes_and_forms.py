@@ -54,7 +54,7 @@ def test_uniform_loop_results_need_no_select_per_iteration(loop: str, chosen: bo
 
 @pytest.mark.parametrize(("index", "pinned"), [("(l ^ 5) * 3 & 31", False), ("(l ^ as_type<uint>(x[0])) & 31", True)])
 def test_values_of_the_lane_alone_stay_constants_across_a_barrier(index: str, pinned: bool) -> None:
-    """Such values were once pinned, so matrix products shuffled by an index register and ran at a sixth of the speed."""
+    """Such values were once pinned, so matrix products shuffled by an index register, at a sixth of the speed."""
     step = "o[i] += simd_shuffle(x[i + k], from); threadgroup_barrier(mem_flags::mem_device);"
     unit = kernel(f"uint from = {index}; for (uint k = 0; k < 9; ++k) {{ {step} }}").unit
     made = vectorize(read_module(vector_build.thread_text(unit)), ROW, vector_build.machine())

@@ -27,7 +27,7 @@ def kernels_of(a: Array, b: Array) -> list[str]:
     return [step.kernel.rsplit("_float", 1)[0] for step in plan_product(*laid_out, (), "float32").steps]
 
 
-# A float and an integer: test_library multiplies others, and the long tests all of them.
+# One float and one integer dtype; test_library covers more, and the long tests cover all.
 @pytest.mark.long(unless=lambda dtype: dtype in {"float32", "uint8"})
 @pytest.mark.parametrize("dtype", ALL)
 def test_every_code_path_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
