@@ -259,7 +259,7 @@ def test_non_arrays_are_refused() -> None:
         mnb.zeros(2, dtype="float33")
 
 
-def test_nested_sequences_of_arrays_are_taken() -> None:
+def test_nested_sequences_of_arrays_are_accepted() -> None:
     x = mnb.asarray([mnb.arange(2), [5, mnb.asarray(7)]])
     assert x.dtype == np.int64
     assert x.tolist() == [[0, 1], [5, 7]]

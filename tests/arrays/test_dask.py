@@ -103,7 +103,7 @@ def test_reduction_passes_over_blocks_without_elements(name: str, ours: bool) ->
         np.testing.assert_array_equal(np.asarray(found), getattr(np, name)(x, axis))
 
 
-def test_reduction_has_the_dtype_that_was_asked_for() -> None:
+def test_a_reduction_has_the_requested_dtype() -> None:
     result = mnb.dask.reduce(mnb.sum, da.from_array(np.full((5, 3), 200, np.uint8), chunks=2), 0, dtype=np.float32)
     found = result.compute(scheduler="sync")
     assert (result.dtype, found.dtype) == (np.float32, np.float32)

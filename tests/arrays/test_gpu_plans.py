@@ -67,7 +67,7 @@ def test_products_by_tiles_match_numpy_in_every_layout(
             assert_product(mnb.matmul(laid(a, one), laid(b, other)), a, b)
 
 
-def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) -> None:
+def test_each_way_to_read_a_factor_is_used(gpu: Any, rng: np.random.Generator) -> None:
     gpu(FEW)
     a, b = random_factor(rng, (256, 48), "float32"), random_factor(rng, (48, 256), "float32")
     along, across, any_ = "WIDE_ALONG", "WIDE_ACROSS", "ANY"

@@ -162,7 +162,7 @@ kernel void before(device const float* x, device float* y, uint i [[thread_posit
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_kernel_is_checked_unless_it_says_otherwise(engine: str) -> None:
+def test_a_kernel_is_checked_unless_it_opts_out(engine: str) -> None:
     text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { if (i == 0) y[4] = 1; }"
     y = np.zeros(8, np.float32)
     with pytest.raises(mnb.KernelFault):

@@ -278,7 +278,7 @@ def test_attention_moves_nothing_between_its_products(
 @pytest.mark.parametrize(("kind", "bits", "products"), [
     ("half", 4, 8 + 8 * 2), ("half", 8, 4 + 4 * 2), ("bfloat", 8, 4 + 8 * 2),
 ])  # fmt: skip
-def test_quantized_weights_are_multiplied_as_they_are(ptx_engine: Any, kind: str, bits: int, products: int) -> None:
+def test_quantized_weights_are_multiplied_unconverted(ptx_engine: Any, kind: str, bits: int, products: int) -> None:
     """No weight is converted or moved: the sums of x and each pair of rows take a product for two pairs of elements."""
     template = f"quantized_pair<{kind}, half, {bits}, false, 2, 8>"
     program = compile_templates("quantized_matrices.metal", {"quantized_pair": template}, ptx_engine.name)

@@ -97,7 +97,7 @@ def test_invalid_shapes_and_values_are_refused(call: Callable[[], Any], error: t
         call()
 
 
-def test_negative_powers_of_floats_are_taken() -> None:
+def test_negative_powers_of_floats_are_accepted() -> None:
     assert op("pow")(of(2.0), -1).tolist() == [0.5]
     assert op("pow")(of(2.0), of(-2, dtype="int8")).tolist() == [0.25]
     assert op("pow")(2.0, of(-2, dtype="int8")).tolist() == [0.25]

@@ -212,7 +212,7 @@ def test_invalid_calls_are_refused(call: Any, error: type[Exception], why: str) 
         call(mnb.ones((2, 3)))
 
 
-def test_tiling_once_keeps_the_axes_that_are_asked_for() -> None:
+def test_tiling_once_keeps_the_requested_axes() -> None:
     host = np.arange(6).reshape(2, 3)
     for x, times in itertools.product((host, host.T, np.asarray(5)), (1, (), (1, 1), (1, 1, 1), (2, 1, 1), 0)):
         got = mnb.tile(mnb.array(x), times)

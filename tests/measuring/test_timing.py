@@ -404,7 +404,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
 
 
 
-def test_busy_machine_and_unsteady_times_are_warned_of(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_and_unsteady_times_warn(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.timing.measure import _warnings
 
     found = replace(mnb.limits(), others=0.0, spread=0.0)

@@ -411,7 +411,7 @@ def test_explore_paints_the_values_of_the_sliders(program: mnb.Program) -> None:
     assert "gain = 0.5" in visible(explorer.html())
 
 
-def test_explore_shows_colors_as_they_are(program: mnb.Program) -> None:
+def test_explore_shows_colors_unchanged(program: mnb.Program) -> None:
     explorer = mnb.explore(program.colors, t=0.25, grid=(32, 16))
     mode, pixels, _ = read_png(explorer.png)
     assert mode == "RGBA"

@@ -171,7 +171,7 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
         assert (np.abs(result.astype("float32").read() - wide) <= 1.01 * ulp).all()
 
 
-def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
+def test_16_bit_floats_are_converted_to_float_while_packing() -> None:
     """Sums are rounded when stored or, if K is split, when the parts are added."""
     for shape, made in (((300, 300, 300), ["matmul_panels_float_half"]),
                         ((40, 9003, 49), ["matmul_panels_float", "add_parts_half"])):  # fmt: skip
