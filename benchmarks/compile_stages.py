@@ -1,4 +1,4 @@
-"""What compiling a kernel on the engine ``cpu`` takes, step by step: of single kernels, and of the tree's."""
+"""Measure each step of compiling a kernel on the engine ``cpu``: for single kernels and the whole tree."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from metalnb.engine.vectorizer.not_vectorized import NotVectorized
 
 __all__ = ["STEPS", "of_the_tree", "steps"]
 
-# The functions that make each step, in the modules that call them: the LLVM IR of one thread, the vectorizer, clang's
-# code from a text.
+# The functions that perform each step, in the modules that call them: writing one thread's LLVM IR, the vectorizer,
+# clang on the vectorizer's text, and linking.
 STEPS = {
     "first": ((vector_build, "thread_text"), (ir_build, "write_ir"), (thread_build, "write_ir"),
               (thread_checks, "write_ir"), (thread_checks, "compile_ir")),
@@ -44,7 +44,7 @@ _MEDIAN, _LONG = 3.0, 60.0  # ms that the vectorizer may take: for most kernels,
 
 @contextlib.contextmanager
 def steps(clock: Callable[[], float] = time.perf_counter) -> Iterator[dict[str, float]]:
-    """Yield the seconds that each step takes, added up as long as this context lasts."""
+    """Yield the seconds spent in each step, accumulated while the context is open."""
     spent = dict.fromkeys(STEPS, 0.0)
 
     def timed(step: str, inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,7 +65,7 @@ def steps(clock: Callable[[], float] = time.perf_counter) -> Iterator[dict[str, 
 
 
 class Cost(NamedTuple):
-    """What compiling a kernel in one form took: seconds of each step and of all, and the compilers' peak (bytes)."""
+    """The cost of compiling a kernel in one form: seconds per step and in total, the compilers' peak memory (B)."""
 
     steps: dict[str, float]
     whole: float
@@ -78,7 +78,7 @@ def vector_code(unit: Unit) -> None:
     Raises
     ------
     NotVectorized
-        Also for a kernel of the library's that the engine compiles for a thread at a time.
+        Also if the kernel is one of the library's that the engine compiles for a thread at a time.
     """
     if unit.math == "scalar":
         message = "its threadgroups are single threads"
@@ -127,7 +127,7 @@ def of_the_tree(units: Sequence[Unit], long_text: str) -> list[Row]:
         long = _in_both_forms(_unit(long_text), process)["vector code"]
     process.close()
     apart = len(units) - len(costs)
-    rows = [Row("kernels of the tree, in both forms", f"{len(costs)}", "", None, f"{apart} others: not in vector code")]
+    rows = [Row("kernels of the tree, in both forms", f"{len(costs)}", "", None, f"{apart} more have no vector code")]
     rows += _rows(costs)
     took, name = 1e3 * long.steps["vectors"], "the vectorizer, 2,000 lines"
     note = f"whole {long.whole:.1f} s, {long.peak / 1e6:.0f} MB"
@@ -140,7 +140,7 @@ def _unit(text: str, *, checked: bool | None = None) -> Unit:
 
 
 def _warm() -> Iterator[Unit]:
-    """Yield kernels that have the headers precompiled, and every part of the runtime compiled."""
+    """Yield kernels that cause the headers to be precompiled and every part of the runtime to be built."""
     for do in ("", "threadgroup_barrier(mem_flags::mem_none);"):
         for checked in (True, False):
             head = "#include <metal_stdlib>\nusing namespace metal;\nkernel void warm(device float* x, "
@@ -153,7 +153,7 @@ def _in_both_forms(unit: Unit, process: MeasuredProcess) -> dict[str, Cost]:
 
 
 def _rows(costs: dict[str, dict[str, Cost]]) -> list[Row]:
-    """Return a line for each step, for all, and for the memory: the median, the 90th percentile, and the most."""
+    """Return rows for the steps, the total and the memory: the median, the 90th percentile and the maximum of each."""
 
     def row(name: str, form: str, of: Callable[[Cost], float], unit: str, most: float | None = None) -> Row:
         found = sorted((of(each[form]), kernel) for kernel, each in costs.items())

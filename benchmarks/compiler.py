@@ -3,7 +3,7 @@
 Run: python benchmarks/compiler.py [--runs N] [--quick] [--tree KERNELS]
 
 With ``--tree 500`` only kernels of the library, of the notebooks and of the tests are compiled, each for vector
-registers and for a thread at a time. A line has the median, the 90th percentile and the most of all.
+registers and for a thread at a time. Each line shows the median, the 90th percentile and the maximum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def unrolled(lines: int) -> str:
 
 
 def unrolled_numpy(x: np.ndarray, lines: int) -> np.ndarray:
-    """Compute the same with NumPy in float64."""
+    """Compute in float64, with NumPy, what the kernel of `unrolled` computes."""
     a, b = x.astype(np.float64), 1.0
     for k in range(lines):
         a = a * (0.5 + k % 7 * 0.0625) + b
@@ -79,8 +79,9 @@ def headers(runs: int) -> list[Row]:
         for name, cell in (("bare", BARE), ("with", HEADERS + BARE)):
             text = f"{cell}// {run} {time.time_ns()}\n"
             times[name].append(seconds(lambda text=text: mnb.compile(text).twice(x)))
-    added = 1e3 * (median(times["with"]) - median(times["bare"]))
-    note = f"a cold cell: {1e3 * median(times['bare']):.0f} ms without, {1e3 * median(times['with']):.0f} ms with"
+    without, with_headers = (1e3 * median(times[name]) for name in ("bare", "with"))
+    note = f"a cold cell, medians of {runs}: {without:.0f} ms without, {with_headers:.0f} ms with"
+    added = with_headers - without
     return [Row("MSL's headers add", f"{added:.0f} ms", "<= 150 ms", added <= 150, note)]
 
 
@@ -135,7 +136,7 @@ def generated(count: int) -> str:
 
 
 def templated(count: int) -> str:
-    """Write a file of `count` instantiations of ten kernel templates with such bodies."""
+    """Write a file of `count` instantiations of ten kernel templates; their bodies resemble `generated`'s."""
     made = "template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;"
     lines = [HEADERS, f"#define made(name, ...) {made}"]
     step = ("v = fma(v, vec<T, 4>(0.5h), vec<T, 4>(v.yz, v.xw)); v.xy += v.zw * T(0.5h);",
@@ -177,16 +178,16 @@ def large_file(kind: str, text: str, count: int, reading: float, further: float)
     return [
         Row(f"{count:,} {kind}", f"{read:.1f} s", f"<= {reading:.0f} s", read <= reading, note),
         Row("  each kernel's first call", f"{max(times[1:]):.2f} s", f"<= {further} s", max(times[1:]) <= further,
-            f"the longest of four; before them one with the start of all, {times[0]:.2f} s"),
+            f"longest of four; the first, which includes one-time setup, took {times[0]:.2f} s"),
     ]  # fmt: skip
 
 
 def main() -> int:
     """Run all measurements, each with an empty cache."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=9, help="timed runs (default 9)")
+    parser.add_argument("--runs", type=int, default=9, help="cold cells timed for the headers (default 9)")
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
-    parser.add_argument("--tree", type=int, metavar="KERNELS", help="compile this many kernels of the tree instead")
+    parser.add_argument("--tree", type=int, metavar="KERNELS", help="compile only this many kernels of the tree")
     options = parser.parse_args()
     if options.tree:
         from compile_stages import of_the_tree
@@ -205,7 +206,7 @@ def main() -> int:
             rows += large_file("instantiations of ten templates", templated(count), count, aim, 1.5)
         count = 20 if options.quick else 600
         rows += large_file("kernels with helpers", generated(count), count, 5, 1.5)
-        return show(f"metalnb compiler: medians of {options.runs} runs, wall clock where nothing else is said", rows)
+        return show("metalnb compiler, wall clock unless stated otherwise", rows)
 
 
 if __name__ == "__main__":

@@ -44,24 +44,17 @@ KERNEL every(const float* x, uint* total, uint each, uint stride) {
 KERNEL crowd(const float* x, uint* total) { PLACE; atomicAdd(total, (uint)x[i]); }
 KERNEL by_simd(const float* x, uint* total) { PLACE; float v = x[i]; MEET(v) }
 
-KERNEL interleaved(const float* x, uint* total) {
-    __shared__ float part[256];
-    PLACE;
-    part[X] = x[i];
-    __syncthreads();
-    #pragma unroll 1
-    for (uint gap = 1; gap < 256; gap *= 2) { if (X % (2 * gap) == 0) part[X] += part[X + gap]; __syncthreads(); }
-    if (!X) atomicAdd(total, (uint)part[0]);
-}
-KERNEL sequential(const float* x, uint* total) {
-    __shared__ float part[256];
-    PLACE;
-    part[X] = x[i];
-    __syncthreads();
-    #pragma unroll 1
-    for (uint gap = 128; gap; gap /= 2) { if (X < gap) part[X] += part[X + gap]; __syncthreads(); }
-    if (!X) atomicAdd(total, (uint)part[0]);
-}
+// Both sum a threadgroup by a tree; they differ in the order of the gaps and in which threads add.
+#define TREE(name, first, more, next, adds) KERNEL name(const float* x, uint* total) { \
+    __shared__ float part[256]; \
+    PLACE; \
+    part[X] = x[i]; \
+    __syncthreads(); \
+    _Pragma("unroll 1") \
+    for (uint gap = first; more; next) { if (adds) part[X] += part[X + gap]; __syncthreads(); } \
+    if (!X) atomicAdd(total, (uint)part[0]); }
+TREE(interleaved, 1, gap < 256, gap *= 2, X % (2 * gap) == 0)
+TREE(sequential, 128, gap, gap /= 2, X < gap)
 
 KERNEL apart(const float* x, uint* total, uint n) {
     PLACE;
@@ -205,7 +198,9 @@ def products(cupy: Any, n: int) -> None:
     import numpy as np
 
     module = cupy.RawModule(code=PRODUCTS)
-    a, b, c = cupy.ones((n, n), "f4"), cupy.ones((n, n), "f4"), cupy.zeros((n, n), "f4")
+    # Products of small integers are exact in float32 in any order; random ones show a transposed or missing index.
+    a, b = (cupy.random.RandomState(seed).randint(0, 4, (n, n)).astype("f4") for seed in (1, 2))
+    c, expected = cupy.empty((n, n), "f4"), a @ b
     blocks = {"block_4_1": (4, 1), "block_4_2": (4, 2), "block_4_4": (4, 4), "block_8_4": (8, 4)}
     launches = {
         "down": ((n // 32, n // 8), 8), "across": ((n // 32, n // 8), 8),
@@ -216,21 +211,22 @@ def products(cupy: Any, n: int) -> None:
     for name, (grid, rows) in launches.items():
         kernel = module.get_function(name)
         args = (grid, (32, rows), (a, b, c, np.uint32(n)))
+        c.fill(np.nan)  # nothing of the previous kernel's result remains
         took = timed(cupy, lambda kernel=kernel, args=args: kernel(*args))  # type: ignore[misc]
-        assert bool((c == n).all()), name
+        assert bool((c == expected).all()), name
         print(f"{n} {name:14} {2 * n**3 / took / 1e12:7.2f} TFLOP/s")
     took = timed(cupy, lambda: a @ b)
     print(f"{n} {'cuBLAS':14} {2 * n**3 / took / 1e12:7.2f} TFLOP/s")
 
 
 def main() -> None:
-    """Print the table, or a message about what is missing."""
+    """Print the table, or a message if CuPy or the GPU is missing."""
     try:
         import cupy
 
         name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    except Exception as error:  # noqa: BLE001  (no CuPy, no driver, no device: one answer for all of them)
-        print(f"cuda_twins: this needs CuPy and an NVIDIA GPU ({error})")
+    except Exception as error:  # noqa: BLE001  (no CuPy, no driver or no device: the message is the same)
+        print(f"cuda_twins needs CuPy and an NVIDIA GPU ({error})")
         return
     print(f"{name}, {dt.datetime.now(tz=dt.UTC).date()}")
     memory(cupy)

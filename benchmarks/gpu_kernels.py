@@ -21,6 +21,7 @@ from gpu import Clock, microseconds_per_call
 import metalnb as mnb
 
 Call = Callable[[], Any]
+_ONE_ELEMENT = "one element"  # the last row, which has no `Case`
 
 
 class Quantized(NamedTuple):
@@ -58,7 +59,7 @@ class Case(NamedTuple):
 
 def attention(name: str, dtype: str, heads: tuple[int, int, int], lengths: tuple[int, int], width: int,
               options: str = "") -> Case:  # fmt: skip
-    """Return a case. Heads: batch, queries, keys and values; lengths: queries, keys."""
+    """Return an attention case. `heads` is (batch, query heads, key/value heads); `lengths` is (queries, keys)."""
     batch, query_heads, key_heads = heads
     size = 4 if dtype == "float32" else 2
     options += ", enable_gqa=True" * (query_heads != key_heads)
@@ -217,7 +218,7 @@ def one_element(torch: Any) -> str:
     tiny, one = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
     ours = microseconds_per_call(lambda: mnb.add(tiny, tiny), mnb.synchronize)
     theirs = microseconds_per_call(lambda: torch.add(one, one), torch.cuda.synchronize)
-    return f"{'one element':<32}{ours * 1e-3:10.4f}{theirs * 1e-3:10.4f}{theirs / ours:9.3f}"
+    return f"{_ONE_ELEMENT:<32}{ours * 1e-3:10.4f}{theirs * 1e-3:10.4f}{theirs / ours:9.3f}"
 
 
 def main() -> None:
@@ -228,7 +229,7 @@ def main() -> None:
     options = parser.parse_args()
     cases = [*_attentions(), *_streams(), *_convolutions(), *_products(), *_quantized()]
     if options.list:
-        print("\n".join(case.name for case in cases))
+        print("\n".join([*(case.name for case in cases), _ONE_ELEMENT]))
         return
     import torch
 
@@ -245,7 +246,7 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001  (the others must still be shown)
             print(f"{case.name:<32} {type(error).__name__}: {str(error)[:300]}", flush=True)
         torch.cuda.empty_cache()
-    if not options.words or "one element" in options.words:
+    if not options.words or any(word in _ONE_ELEMENT for word in options.words):
         print(one_element(torch))
 
 

@@ -1,4 +1,4 @@
-"""The library's other aims: reductions, rows, sorts, matrices, small calls, memory. Part of ``library.py``."""
+"""The library's remaining targets: reductions, rows, sorts, matrices, small calls, memory. Part of ``library.py``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import gc
 import importlib.util
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from report import Row, interleaved, median
 
 import metalnb as mnb
@@ -50,18 +50,18 @@ def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any
 
 
 def _reading(a: Any) -> Callable[[], Any]:
-    """Return a call that only reads an array: no reduction of it can be faster."""
+    """Return a call that only reads an array. No reduction of that array can be faster."""
     probe = next(p for p in PROBES if p.limit == "read")
     kernel = mnb.compile(probe.source)["probe"]
-    # On the array itself: if NumPy had a view of it, every op on it would be waited for twice.
+    # Pass the array, not a NumPy view of its memory: with a view alive, every op on the array would wait twice.
     ready = kernel.prepare(mnb.zeros(1), a.reshape((-1,)), grid=a.size // probe.elements, threadgroup=1024)
     return _and_wait(ready.run)
 
 
 def _full(runs: int, x: np.ndarray) -> list[Row]:
-    """Compare reductions of entire arrays with plain reading in the same rounds: limits are maxima, these medians.
+    """Compare reductions of entire arrays with plain reading in the same rounds, since `limits` reports maxima.
 
-    All of them read one array, so the cache is flushed with other memory before each.
+    These are medians. All of the calls read one array, so other memory is written before each, to flush the cache.
     """
     a, washed = mnb.asarray(x, copy=True), np.zeros(x.size, np.float32)
     reading, wash = _reading(a), functools.partial(np.negative, washed, out=washed)
@@ -154,6 +154,6 @@ def _memory(iterations: int) -> list[Row]:
 
 
 def _resident() -> int:
+    """Return the resident memory of this process (B)."""
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
+    return psutil.Process().memory_info().rss

@@ -12,13 +12,28 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import metalnb as mnb
+
+
+def _reduction(name: str, loop: str, adds: str) -> str:
+    """Write a kernel that sums each threadgroup in a loop, in which the threads with `adds` add."""
+    return f"""kernel void reduce_{name}(device const float* x, device float* o, GROUP) {{
+    threadgroup float t[256];
+    t[l] = x[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for ({loop}) {{
+        if ({adds}) t[l] += t[l + s];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }}
+    if (l == 0) o[q] = t[0];
+}}"""
+
 
 SOURCE = """
 #include <metal_stdlib>
@@ -37,38 +52,15 @@ kernel void gather(device const float* x, device const uint* at, device float* o
 kernel void transpose_naive(device const float* x, device float* o, PLACE) {
     o[g.x * WIDE + g.y] = x[g.y * WIDE + g.x];
 }
-kernel void transpose_tiled(device const float* x, device float* o, PLACE) {
-    threadgroup float t[32][32];
-    for (uint k = 0; k < 32; k += 8) t[l.y + k][l.x] = x[(g.y / 8 * 32 + l.y + k) * WIDE + g.x];
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint k = 0; k < 32; k += 8) o[(g.x / 32 * 32 + l.y + k) * WIDE + g.y / 8 * 32 + l.x] = t[l.x][l.y + k];
-}
-kernel void transpose_padded(device const float* x, device float* o, PLACE) {
-    threadgroup float t[32][33];
-    for (uint k = 0; k < 32; k += 8) t[l.y + k][l.x] = x[(g.y / 8 * 32 + l.y + k) * WIDE + g.x];
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint k = 0; k < 32; k += 8) o[(g.x / 32 * 32 + l.y + k) * WIDE + g.y / 8 * 32 + l.x] = t[l.x][l.y + k];
-}
-kernel void reduce_divergent(device const float* x, device float* o, GROUP) {
-    threadgroup float t[256];
-    t[l] = x[i];
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint s = 1; s < 256; s *= 2) {
-        if (l % (2 * s) == 0) t[l] += t[l + s];
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-    }
-    if (l == 0) o[q] = t[0];
-}
-kernel void reduce_sequential(device const float* x, device float* o, GROUP) {
-    threadgroup float t[256];
-    t[l] = x[i];
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint s = 128; s > 0; s /= 2) {
-        if (l < s) t[l] += t[l + s];
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-    }
-    if (l == 0) o[q] = t[0];
-}
+#define TRANSPOSE(name, pitch) kernel void name(device const float* x, device float* o, PLACE) { \\
+    threadgroup float t[32][pitch]; \\
+    for (uint k = 0; k < 32; k += 8) t[l.y + k][l.x] = x[(g.y / 8 * 32 + l.y + k) * WIDE + g.x]; \\
+    threadgroup_barrier(mem_flags::mem_threadgroup); \\
+    for (uint k = 0; k < 32; k += 8) o[(g.x / 32 * 32 + l.y + k) * WIDE + g.y / 8 * 32 + l.x] = t[l.x][l.y + k]; }
+TRANSPOSE(transpose_tiled, 32)
+TRANSPOSE(transpose_padded, 33)
+""" + _reduction("divergent", "uint s = 1; s < 256; s *= 2", "l % (2 * s) == 0") + """
+""" + _reduction("sequential", "uint s = 128; s > 0; s /= 2", "l < s") + """
 kernel void histogram(device const uint* x, device atomic_uint* o, GROUP) {
     threadgroup atomic_uint h[256];
     atomic_store_explicit(&h[l], 0, memory_order_relaxed);
@@ -197,12 +189,12 @@ def counters(path: Path) -> dict[str, dict[str, float]]:
     text = path.read_text(encoding="utf-8").splitlines()
     first = next(i for i, line in enumerate(text) if line.startswith('"ID"'))
     names, units, *rows = csv.reader(text[first:])
-    names = [name for name, _, _ in calls()]
-    if len(rows) != len(names):
-        message = f"{path} has {len(rows)} launches; there are {len(names)} kernels"
+    kernels = [name for name, _, _ in calls()]
+    if len(rows) != len(kernels):
+        message = f"{path} has {len(rows)} launches; there are {len(kernels)} kernels"
         raise ValueError(message)
     counts_of: dict[str, dict[str, float]] = {}
-    for kernel, row in zip(names, rows, strict=True):  # ncu gives all of them one name, in the order of the launches
+    for kernel, row in zip(kernels, rows, strict=True):  # rows are in launch order; ncu's own names are all alike
         value = {
             n: float(v.replace(",", "")) * _SCALES.get(unit, 1)
             for n, unit, v in zip(names, units, row, strict=True)
@@ -221,18 +213,22 @@ def _figure(of: dict[str, float], name: str) -> float:
     return of[name]
 
 
+def _within(a: float, b: float, most: float | None, how: str) -> bool:
+    """Return whether two figures agree within a tolerance of `COMPARED`; without a tolerance they always do."""
+    if most is None:
+        return True
+    return abs(a - b) <= (most if how == "points" else most * max(abs(b), 1e-9))
+
+
 def compare(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> Iterator[str]:
     """Yield a row for each kernel and figure: ours, the device's, and whether they agree within the tolerance."""
     yield f"{'kernel':18} {'figure':26} {'counted':>16} {'ncu':>16}"
-    within: Callable[[float, float, float | None, str], bool] = lambda a, b, most, how: (  # noqa: E731
-        most is None or (abs(a - b) <= most if how == "points" else abs(a - b) <= most * max(abs(b), 1e-9))
-    )
     good = 0
     for kernel in (name for name in ours if name in theirs):
         right = True
         for name, most, how in COMPARED:
             a, b = _figure(ours[kernel], name), _figure(theirs[kernel], name)
-            near = within(a, b, most, how)
+            near = _within(a, b, most, how)
             right &= near
             yield f"{kernel:18} {name:26} {a:16,.2f} {b:16,.2f}{'' if near else '  differs'}"
         good += right
@@ -243,7 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("counts", "command", "run", "compare"))
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of counting a kernel")
+    parser.add_argument("--seconds", type=float, default=5.0, help="time limit for counting one kernel (default 5 s)")
     options = parser.parse_args()
     if options.what == "counts":
         print(json.dumps(counts(options.seconds), indent=1))

@@ -70,12 +70,13 @@ def agreement(rounds: int, *, longest: bool) -> list[Row]:
         x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
         ready = program[name].prepare(x, y, last)
         ready.run()
-        ratios = []
+        times, ratios = [], []
         for _ in range(rounds):
             before, mine, after = bare(ready), mnb.measure(ready, cold=False).median, bare(ready)
+            times.append(mine)
             ratios.append(mine / statistics.mean((before, after)))
         ratio = median(ratios)
-        label = f"measure / bare calls, {name}, {mine * 1e6:,.1f} us"
+        label = f"measure / bare calls, {name}, {median(times) * 1e6:,.1f} us"
         note = f"of {rounds}: {min(ratios):.3f} to {max(ratios):.3f}"
         rows.append(Row(label, f"{ratio:.3f}", "0.95 … 1.05", abs(ratio - 1) <= 0.05, note))
     return rows
@@ -99,7 +100,7 @@ def c_copy() -> Callable[[bool], float] | str:
     """Compile the copy in C; return a function that returns its rate in B/s, or the reason why there is none."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
-        return "no C compiler here: apt-get install gcc"
+        return "no C compiler found; install one, for example with apt-get install gcc"
     folder = Path(tempfile.mkdtemp())
     flags = ["-O3", "-march=native", "-fno-tree-loop-distribute-patterns", "-shared", "-fPIC", "-pthread"]
     process = subprocess.run(

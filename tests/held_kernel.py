@@ -26,7 +26,7 @@ class Held:
 
     @property
     def runs(self) -> bool:
-        """Whether one of its threads has started."""
+        """Whether one of the kernel's threads has started."""
         return bool(self.state[0])
 
     def let_go(self) -> None:

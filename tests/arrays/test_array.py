@@ -118,7 +118,7 @@ def test_copy_has_its_own_memory(again: Any, dtype: str) -> None:
     assert y.astype("float32").tolist() == [[1.0, 1.0]] * 3
 
 
-def test_methods_return_what_numpys_return() -> None:
+def test_methods_return_numpys_results() -> None:
     x, host = array_and_host(3, 4)
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("sum", (0,), {}), ("mean", (), {"axis": 1, "keepdims": True}), ("std", (), {"ddof": 1}), ("argmax", (1,), {}),
@@ -259,7 +259,7 @@ def test_non_arrays_are_refused() -> None:
         mnb.zeros(2, dtype="float33")
 
 
-def test_nested_sequences_of_arrays_are_taken() -> None:
+def test_nested_sequences_of_arrays_are_accepted() -> None:
     x = mnb.asarray([mnb.arange(2), [5, mnb.asarray(7)]])
     assert x.dtype == np.int64
     assert x.tolist() == [[0, 1], [5, 7]]
@@ -345,7 +345,7 @@ def test_numpy_never_sees_memory_too_early(program: Any) -> None:
         assert y.numpy()[-1] > 0.01  # and a later read waits
 
 
-def test_threads_see_what_was_started_before(program: Any) -> None:
+def test_threads_see_results_of_work_started_earlier(program: Any) -> None:
     """Many threads dispatch on one array and read it; none reads before its own dispatch is done."""
     x = mnb.zeros(4096)
     wrong: list[Any] = []
@@ -617,7 +617,7 @@ DERIVED = {
 
 @pytest.mark.parametrize("how", DERIVED)
 @pytest.mark.parametrize("size", [8, 1 << 16])
-def test_fault_is_raised_where_what_follows_from_it_is_read(how: str, size: int) -> None:
+def test_a_fault_is_raised_where_a_dependent_result_is_read(how: str, size: int) -> None:
     """An op or a kernel that uses the array before it is read does not hide the fault of the dispatch before it."""
     program = mnb.compile(ESCAPING, engine="cpu")
     x, other = (mnb.zeros(size, device="cpu") for _ in range(2))

@@ -34,7 +34,7 @@ xps = array_api.make_strategies_namespace(mnb, api_version="2024.12")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_standards_names_are_there(name: str) -> None:
+def test_the_standards_names_exist(name: str) -> None:
     assert hasattr(mnb, name)
     assert name in dir(mnb)
 
@@ -71,7 +71,7 @@ def test_a_function_is_called_as_the_standard_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_standards_methods_are_there(name: str) -> None:
+def test_the_standards_methods_exist(name: str) -> None:
     assert getattr(mnb.Array, name) is not getattr(object, name, None)
 
 

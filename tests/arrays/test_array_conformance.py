@@ -194,7 +194,7 @@ def test_floor_divide_of_infinities_matches_python() -> None:
 
 @pytest.mark.parametrize("name", ["rsqrt", "hard_sigmoid", "hardswish", "sigmoid"])
 def test_result_does_not_depend_on_an_elements_position(name: str, rng: np.random.Generator) -> None:
-    """Whether in a vector, among the elements after the last vector, alone, or in strided memory."""
+    """The result is the same in a vector, after the last vector, alone, and in strided memory."""
     op = getattr(mnb, name)
     values = (rng.random(64) * 10 - 3.5 * (name != "rsqrt")).astype(np.float32)
     for value in values:

@@ -8,7 +8,7 @@ import pytest
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from.md"
 
 
-def test_examples_of_the_page_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_examples_give_the_stated_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=options)

@@ -55,7 +55,7 @@ def test_dask_overlap_infers_the_dtype(pair: Any) -> None:
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
 
 
-def test_scikit_learn_takes_them_as_numpys() -> None:
+def test_scikit_learn_accepts_our_arrays_like_numpys() -> None:
     pytest.importorskip("sklearn", reason=MISSING)
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LinearRegression
@@ -67,7 +67,7 @@ def test_scikit_learn_takes_them_as_numpys() -> None:
 
 
 @pytest.mark.long  # Seconds, mostly imports; test_array_api.py tests the functions that it calls
-def test_scikit_learn_computes_on_them_by_the_array_api() -> None:
+def test_scikit_learn_computes_on_our_arrays_through_the_array_api() -> None:
     """SciPy reads the environment when it is imported, so this needs a separate process."""
     pytest.importorskip("sklearn", reason=MISSING)
     code = """
@@ -105,7 +105,7 @@ def test_matplotlib_draws_our_arrays_values(pair: Any) -> None:
 
 
 def test_einops_rearranges_reduces_and_repeats_our_arrays(pair: Any) -> None:
-    """Its functions for the array API work; `einops.rearrange` accepts only a fixed list of libraries without ours."""
+    """The functions of `einops.array_api` work; `einops.rearrange` accepts only a fixed list of libraries, not ours."""
     einops = pytest.importorskip("einops", reason=MISSING)
     from einops.array_api import rearrange, reduce, repeat
 

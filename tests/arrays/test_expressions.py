@@ -14,7 +14,7 @@ from metalnb.library_kernels.elementwise.custom_elementwise import free_names
 
 
 def test_an_expression_is_an_op(rng: np.random.Generator) -> None:
-    """It has samples, so that an op with a reference is tested like the library's rows."""
+    """An op made from an expression has samples, so one with a reference can be tested like the library's rows."""
     mish = mnb.elementwise("x * tanh(log(1 + exp(x)))", reference=lambda x: x * np.tanh(np.log1p(np.exp(x))), ulp=8)
     x = rng.uniform(-5, 20, (33, 40)).astype(np.float32)
     reference, wide = expected(mish, (x,), {}, np.dtype(np.float32))
@@ -39,7 +39,7 @@ def test_dtypes_broadcasting_out_and_parameters_are_the_librarys() -> None:
     assert mnb.elementwise("x < y", kinds="iuf", result="bool")(x, y).tolist() == [[True, True], [False, False]]
 
 
-def test_functions_and_constants_may_precede_it() -> None:
+def test_a_preamble_may_define_functions_and_constants() -> None:
     preamble = """constant float WIDTH = 2;
 #define TWICE(v) (2 * (v))
 inline float bell(float v) { return exp(-v * v / WIDTH); }"""
@@ -48,7 +48,7 @@ inline float bell(float v) { return exp(-v * v / WIDTH); }"""
     assert op(mnb.asarray([0.0, 1.0]), 0.0).tolist() == pytest.approx([np.pi, np.pi * np.exp(-0.5)])
 
 
-def test_it_is_pickled_as_what_it_was_made_from() -> None:
+def test_an_elementwise_op_can_be_pickled() -> None:
     kept = pickle.dumps(mnb.elementwise("a * x + b", operands=("x",), a=2, b=1, name="line"))
     op = pickle.loads(kept)  # noqa: S301  (written on the line above)
     assert op(mnb.asarray([1, 2]), b=0).tolist() == [2, 4]
@@ -75,7 +75,7 @@ def test_a_pickled_op_leaves_out_its_reference() -> None:
     ("x * slope + LOSS", ("x", "LOSS")),
     ("uint(p) & 0xffu", ("p",)), ("1.5e3f + l", ("l",)),
 ])  # fmt: skip
-def test_free_names_are_its_operands(expression: str, names: tuple[str, ...]) -> None:
+def test_free_names_of_an_expression_are_operands(expression: str, names: tuple[str, ...]) -> None:
     assert free_names(expression, "", {"slope": 1}) == names
 
 

@@ -309,7 +309,7 @@ def test_a_number_is_checked_at_each_call() -> None:
 REDUCTIONS = {"sum": mnb.sum, "max": mnb.max, "min": mnb.min, "mean": mnb.mean}
 
 
-@pytest.mark.long(unless=lambda how: how == "mean")  # A mean is a sum and one more step; test_library tests the others
+@pytest.mark.long(unless=lambda how: how == "mean")  # A mean is a sum and one more step; test_library covers the others
 @pytest.mark.parametrize("how", REDUCTIONS)
 def test_fused_function_may_end_with_a_reduction(how: str, rng: np.random.Generator) -> None:
     def rows(a: Any, b: Any) -> Any:

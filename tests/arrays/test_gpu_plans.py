@@ -67,7 +67,7 @@ def test_products_by_tiles_match_numpy_in_every_layout(
             assert_product(mnb.matmul(laid(a, one), laid(b, other)), a, b)
 
 
-def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) -> None:
+def test_each_way_to_read_a_factor_is_used(gpu: Any, rng: np.random.Generator) -> None:
     gpu(FEW)
     a, b = random_factor(rng, (256, 48), "float32"), random_factor(rng, (48, 256), "float32")
     along, across, any_ = "WIDE_ALONG", "WIDE_ACROSS", "ANY"
@@ -122,10 +122,10 @@ def test_few_rows_times_a_matrix_match_numpy(gpu: Any, dtype: str, processors: i
     assert_product(mnb.matmul(laid(a), laid(b)), a, b)
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are prefetched
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others only prefetch more or fewer steps
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_a_matrix_times_few_columns_matches_numpy(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Along K, four at a time: full and partial steps, lanes without work; and views read one element at a time."""
+    """Read along K four at a time, with full and partial steps and idle lanes; views are read an element at a time."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(MANY)
@@ -200,7 +200,7 @@ def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generat
             assert_product(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Read the same way
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Both are read in the same way
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows of one chunk and of several, the last with one element; means at 0 and far from it."""
@@ -309,7 +309,7 @@ REDUCED = [  # lengths near a lane's 8, a run's 256 and 512, a threadgroup's 102
 @pytest.mark.long(unless=lambda dtype: dtype == "int32")
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
 def test_reductions_match_numpy_for_every_shape_and_axis(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Of rows and columns, in one stretch and in many, by threadgroups and threads, with and without remainders."""
+    """Rows and columns are reduced in one stretch or many, by threadgroups or threads, with and without remainders."""
     gpu(MANY)
     for shape in REDUCED:
         x = rng.integers(0, 9, shape).astype(dtype)

@@ -51,7 +51,7 @@ def test_pythons_numbers_are_weak(dtype: str) -> None:
             assert (scalar * x).dtype == expected
 
 
-def test_operators_promote_and_refuse_what_no_dtype_holds() -> None:
+def test_operators_promote_and_refuse_values_that_no_dtype_holds() -> None:
     small, wide = mnb.ones(2, dtype="int8"), mnb.ones(2, dtype="uint8")
     assert (small + wide).dtype == np.int16
     assert (small + mnb.ones(2, dtype="float16")).dtype == np.float16

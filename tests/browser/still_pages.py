@@ -1,4 +1,4 @@
-"""What every instrument leaves in a saved notebook, and pages of other hosts that show it: VS Code's, and GitHub's.
+"""The instruments' output in saved notebooks, and pages of hosts that show such notebooks: VS Code's and GitHub's.
 
 A host is reproduced as far as it changes what is shown: its rules for tables, its content security policy, the way it
 runs scripts, and what it removes.

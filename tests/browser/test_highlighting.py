@@ -184,7 +184,7 @@ def test_the_built_extension_is_of_these_sources() -> None:
     assert of_build == of_source, "make labextension"
 
 
-def test_jupyterlab_takes_the_extension_for_a_compatible_one(tmp_path: Path) -> None:
+def test_jupyterlab_accepts_the_extension_as_compatible(tmp_path: Path) -> None:
     (tmp_path / "labextensions").mkdir()
     (tmp_path / "labextensions" / "metalnb").symlink_to(EXTENSION)
     command = [sys.executable, "-m", "jupyterlab.labextensions", "list"]

@@ -117,7 +117,7 @@ def test_stepper_opens_at_the_requested_write_and_a_key_returns_to_it(image: Pag
     assert image.evaluate(state) == opened
 
 
-def test_an_array_is_an_image_on_which_what_is_touched_is_marked(image: Page) -> None:
+def test_an_array_is_an_image_with_the_accessed_elements_marked(image: Page) -> None:
     own = 21 * 80 + 79
     threads = [row * 80 + column for row in range(20, 24) for column in range(72, 80)]
     assert marked(image, "y", "mt-wrong") == marked(image, "y", "mt-writes") == [own]

@@ -178,7 +178,7 @@ PICTURE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
 
 
 def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(notebook: LabNotebook) -> None:
-    """And a screen reader names the scalar."""
+    """A screen reader also names the scalar."""
     notebook.wait(EXPLORE, "e.querySelectorAll('.noUi-handle[aria-label]').length === 2")
     labels = notebook.wait(EXPLORE, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel)")
     assert labels == ["c.x", "c.y"]
@@ -209,7 +209,7 @@ def test_a_picture_is_magnified_and_moved_by_hand(notebook: LabNotebook) -> None
     notebook.wait(EXPLORE, f"{style}.includes('scale(1)')")
 
 
-def test_shortcuts_of_the_browser_and_the_notebook_are_left_to_them(notebook: LabNotebook) -> None:
+def test_keys_with_modifiers_reach_the_browser_and_the_notebook(notebook: LabNotebook) -> None:
     def taken(element: str, key: str, *modifiers: str) -> bool:
         options = {"key": key, "bubbles": True, "cancelable": True, **dict.fromkeys(modifiers, True)}
         event = f"new KeyboardEvent('keydown', {json.dumps(options)})"

@@ -1,4 +1,4 @@
-"""What a kernel remembers of its calls: beyond the bound results stay right, and the memory stays small."""
+"""A kernel's caches of calls are bounded: beyond the bound results stay right, and memory stays small."""
 
 from typing import Any
 

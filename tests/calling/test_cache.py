@@ -257,7 +257,7 @@ def test_a_compiler_named_without_its_folder_is_identified_by_its_file(
     assert len(versions) == 2
 
 
-def test_header_state_depends_on_their_files(tmp_path: Path) -> None:
+def test_header_fingerprint_depends_on_contents_and_time(tmp_path: Path) -> None:
     file = tmp_path / "h"
     file.write_text("a")
     first = cache.fingerprint([file])

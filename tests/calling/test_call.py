@@ -177,7 +177,7 @@ def test_scalars_of_every_kind_arrive_unchanged(kind: str, values: list[Any]) ->
         assert out.tobytes() == expected.tobytes(), repr(value)
 
 
-def test_vectors_and_matrices_from_what_holds_their_components() -> None:
+def test_vectors_and_matrices_from_lists_tuples_and_arrays() -> None:
     kernel = mnb.compile(HEAD + """
     kernel void take(device float* out, constant float3& v, constant packed_uchar4& c, constant float2x3& m, constant bool2& b, constant half4& h) {
         out[0] = v.z; out[1] = c[3]; out[2] = m[1][2]; out[3] = m[0][1]; out[4] = b.x; out[5] = b.y; out[6] = h.w;
@@ -243,7 +243,7 @@ def test_a_record_is_passed_as_a_struct() -> None:
 
 
 @pytest.mark.parametrize("form", ["dict", "dataclass", "record in a dict"])
-def test_structs_from_what_names_their_fields(form: str) -> None:
+def test_structs_from_dicts_dataclasses_and_records(form: str) -> None:
     text = STRUCTS.replace(" Inner many[2];", "").replace(", s.many[1].p[1]", "").replace("14", "13")
     program = mnb.compile(text)
     fields = dict(FIELDS)
@@ -272,7 +272,7 @@ kernel void read(constant S& s, device float* out) {
 
 
 def test_a_dict_is_passed_as_a_struct() -> None:
-    """These take a faster path: it passes the same values, in any order, and refuses the same mistakes."""
+    """Dicts take a faster path, which passes the same values, in any order, and refuses the same mistakes."""
     program = mnb.compile(PLAIN)
     fields = {"e": 1.5, "a": 3, "b": 2.25, "c": -7, "d": 1 << 40}
     record = np.zeros((), program.dtype("S"))
@@ -506,7 +506,7 @@ def test_the_same_text_gives_the_same_program_and_another_text_another() -> None
     assert mnb.compile(SAXPY).saxpy(x, y, a=2).tolist() == ANSWER
 
 
-def test_kernels_and_programs_are_pickled_as_what_they_are_made_from() -> None:
+def test_kernels_and_programs_can_be_pickled() -> None:
     source = (
         '#include "add.h"\n'
         + HEAD
@@ -565,7 +565,7 @@ def test_unavailable_engine_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> No
     assert mnb.compile(SAXPY).engine.name == "cpu"
 
 
-def test_importing_and_compiling_from_the_cache_loads_no_more_than_they_need() -> None:
+def test_importing_and_compiling_from_the_cache_load_only_needed_modules() -> None:
     code = (
         "import sys, metalnb as mnb\n"
         "heavy = {'clang', 'clang.cindex', 'matplotlib', 'ipywidgets', 'IPython'}\n"
@@ -602,7 +602,7 @@ def test_a_version_is_that_of_the_packages_description() -> None:
 
 
 def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this order. A second call compiles nothing, and a call that cannot be bound is not launched."""
+    """The phases are reported in order. A second call compiles nothing, and a call that cannot be bound is not launched."""
     kernel = mnb.compile("kernel void order(device int* y, uint i [[thread_position_in_grid]]) { y[i] = 7 + i; }").order
     steps: list[str] = []
 

@@ -56,7 +56,7 @@ def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
-# The others take up to a minute each; the tests of their text, below, cover their handling.
+# The long cases take up to a minute each; the tests of their text, below, cover how they are compiled.
 @pytest.mark.long(unless=lambda name, has_barrier: name == "a transform" or (name == "SHA-256" and not has_barrier))
 @pytest.mark.parametrize("has_barrier", [False, True], ids=["loops", "fibers"])
 @pytest.mark.parametrize("name", KERNELS)
@@ -118,13 +118,13 @@ def test_function_with_a_barrier_is_still_inlined() -> None:
     assert flags_for_length(before)
 
 
-def test_one_long_block_is_compiled_without_what_takes_time() -> None:
+def test_one_long_block_is_compiled_without_slow_passes() -> None:
     text = llvm(KERNELS["SHA-256"].text)
     assert "-disable-cgp" in flags_for_length(text)
     assert kept(limit_inlining(text)) == []
 
 
-def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_vector_code_is_compiled_without_slow_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[str, ...]] = []
     form = form_for((32, 1, 1), (32, 1, 1), simd=False)
     for kernel in (LONG.butterfly(SMALL, 2), LONG.products(SMALL, 16)):
@@ -136,7 +136,7 @@ def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytes
     assert ["-disable-cgp" in flags for flags in given] == [False, True]
 
 
-def test_very_long_vector_code_for_short_registers_has_them_assigned_by_blocks() -> None:
+def test_very_long_vector_code_for_short_registers_allocates_registers_by_block() -> None:
     assert "-regalloc=fast" in flags_for_vectors("\n" * 30_000, 128)
     assert "-regalloc=fast" not in flags_for_vectors("\n" * 30_000, 256)
     assert flags_for_vectors("\n" * 5000, 128) == ()

@@ -66,7 +66,7 @@ def test_the_array_of_one_element_may_live_on_the_engine() -> None:
 
 
 @pytest.mark.parametrize("space", _SPACES)
-def test_other_arrays_are_refused_with_what_was_given(space: str) -> None:
+def test_other_arrays_are_refused_and_the_message_describes_them(space: str) -> None:
     head = f"kernel void k({space} float& x, {space} float4& v, {space} Pair& p, device float& y)"
     kernel = mnb.compile(f"{_HEAD}{_PAIR}{head} {{ y = x + v.x + p.a; }}").k
     one, four, pair = np.ones(1, np.float32), np.ones((1, 4), np.float32), np.ones(1, _PAIR_DTYPE)
@@ -196,7 +196,7 @@ _READ = [
 
 
 @pytest.mark.parametrize("space", _SPACES)
-def test_an_array_of_structs_takes_what_each_of_them_takes(space: str) -> None:
+def test_elements_of_an_array_of_structs_accept_every_form_of_a_struct(space: str) -> None:
     program = mnb.compile(_NESTED.replace("SPACE", space), engine="cpu")
     for form, (one, many) in _FORMS.items():
         y = np.zeros(len(_READ), np.float32)
@@ -248,7 +248,7 @@ _WRONG = {
 
 
 @pytest.mark.parametrize("what", _WRONG)
-def test_what_is_wrong_in_an_array_of_structs_is_named_with_its_index(what: str) -> None:
+def test_an_error_in_an_array_of_structs_names_the_index(what: str) -> None:
     path, value, told = _WRONG[what]
     kernel = mnb.compile(_NESTED.replace("SPACE", "constant")).k
     with pytest.raises(mnb.ArgumentError, match=re.escape(told)) as caught:

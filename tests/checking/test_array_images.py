@@ -32,7 +32,7 @@ def numbers(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
     return np.arange(np.prod(shape)).reshape(shape).astype(dtype)
 
 
-def test_a_small_array_is_drawn_as_a_whole_with_what_it_held_before() -> None:
+def test_a_small_array_is_drawn_whole_with_its_previous_values() -> None:
     x = numbers((40, 48))
     stepper = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(8, 4))
     found = images(stepper)

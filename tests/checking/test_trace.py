@@ -218,7 +218,7 @@ def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
     assert stepper.at(stepper.ticks, "out")[1] == list(range(512))
 
 
-# It takes seconds until the trace is full; test_validation ends an access far outside in the same way.
+# Filling the trace takes seconds; test_validation covers how an access far outside ends a run.
 @pytest.mark.long
 def test_endless_loop_and_access_out_of_range_end_the_trace() -> None:
     kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")
@@ -262,7 +262,7 @@ def test_head_has_a_coordinate_for_each_dimension_of_the_grid() -> None:
         assert str(seen).startswith(f"k: thread (0, 0) of threadgroup (1, {y}), 2 threads")
 
 
-def test_a_kernel_that_a_macro_writes_says_why_it_has_no_steps() -> None:
+def test_a_kernel_written_by_a_macro_states_why_there_are_no_steps() -> None:
     head = "kernel void name(device float* out, uint i [[thread_position_in_grid]])"
     text = f"#define KERNEL(name) {head} {{ out[i] = 1; }}\nKERNEL(k)"
     stepper = mnb.trace(mnb.compile(text).k, np.zeros(4, np.float32))

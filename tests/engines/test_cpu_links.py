@@ -77,7 +77,7 @@ def made_in_lanes(triple: str, kernel: str) -> bytes:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have an instruction for it")
 def test_halves_of_doubles_are_rounded_once(tmp_path: Path, rng: np.random.Generator) -> None:
-    """Without AVX-512 FP16, clang calls a function that a system's libraries may lack."""
+    """Without AVX-512 FP16, clang calls a function that the system's libraries may lack."""
     try:
         engines.named("cpu")
     except mnb.EngineUnavailable as error:

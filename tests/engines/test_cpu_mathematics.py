@@ -103,7 +103,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return x, np.concatenate([np.tile(EDGES, len(EDGES)), every[1], some[1]])
 
 
-# This machine's processor remains; for the others only the compiler's choice of instructions differs.
+# The regular run keeps this machine's processor; for the others only the choice of instructions differs.
 @pytest.mark.long(every=3)
 def test_functions_of_one_float_stay_within_their_bounds(processor: str) -> None:
     """2^18 floats and the edge cases, including sin, cos and tan of the largest."""
@@ -114,7 +114,7 @@ def test_functions_of_one_float_stay_within_their_bounds(processor: str) -> None
 
 
 def test_functions_of_two_floats_stay_within_their_bounds(processor: str) -> None:
-    """These include what C99 specifies for pow and atan2 at 0, 1, infinities and NaN."""
+    """The arguments include C99's special cases of pow and atan2: 0, 1, infinities and NaN."""
     assert processor
     x, y = pairs()
     assert not complaints(PAIRS, results(PAIRS, x, y), x, y)
@@ -164,7 +164,7 @@ def test_nextafter_and_ldexp_are_exact(processor: str) -> None:
 
 
 def test_a_fused_sum_is_rounded_once(processor: str) -> None:
-    """Also on a processor without an FMA instruction: sums next to a tie between two floats, and edge cases."""
+    """Sums next to a tie between two floats, and edge cases, on processors with and without an FMA instruction."""
     assert processor
     x, y = pairs()
     dice = np.random.default_rng(8)
@@ -190,7 +190,7 @@ def _sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.flo
 
 
 def test_the_vectorizer_knows_the_processor(processor: str) -> None:
-    """It once took every processor for the first one queried, so that a kernel ran one thread at a time."""
+    """The vectorizer once mistook every processor for the first one queried, and kernels ran one thread at a time."""
     assert processor
     assert vector_build.machine() == vector_build.machine(toolchain.flags())
 

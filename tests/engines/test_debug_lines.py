@@ -56,7 +56,7 @@ def compiled(folder: Path, name: str, text: str, triple: str) -> bytes:
 @pytest.mark.skipif(platform.system() != "Linux", reason="links with ziglang's files for Linux")
 @pytest.mark.parametrize("triple", SYSTEMS)
 def test_chain_has_an_inlined_position_and_each_call_on_the_way(triple: str, tmp_path: Path) -> None:
-    """In two files, linked to one library, as a kernel and its runtime are; on macOS the object file has the tables."""
+    """Two files are linked to one library, as a kernel and its runtime are; on macOS the object file has the tables."""
     parts = [compiled(tmp_path, "first.c", FIRST, triple), compiled(tmp_path, "second.c", SECOND, triple)]
     files = parts if "macos" in triple else [link(*parts, triple=triple)]
     found = {}

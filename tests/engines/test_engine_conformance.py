@@ -1,4 +1,4 @@
-"""What an engine must do (`metalnb.engine.base.Engine`), as tests that each registered engine passes.
+"""The contract of `metalnb.engine.base.Engine`, as tests that each registered engine passes.
 
 They use only three kernels, so that an engine that runs nothing else can be tested (``toy_engine.py``).
 """
@@ -144,7 +144,7 @@ def test_missing_device_is_refused(engine: Engine) -> None:
 # ---- Compiling -------------------------------------------------------------------------------------------------------
 
 
-def test_a_binary_knows_what_it_was_compiled_from(launch: Launcher) -> None:
+def test_a_binary_keeps_the_unit_that_it_was_compiled_from(launch: Launcher) -> None:
     for name, binary in launch.binaries.items():
         assert binary.unit is launch.program[name].unit
         assert binary.threadgroup_bytes == 0  # they have no threadgroup variables; `part` has its size from the launch

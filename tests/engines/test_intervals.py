@@ -67,7 +67,7 @@ def test_arithmetic_gives_the_smallest_interval_of_results(
 
 @pytest.mark.parametrize(("view", "kind"), VIEWS)
 def test_view_has_the_residues_in_the_integers_of_its_kind(view: View, kind: range) -> None:
-    """It is exact unless the residues wrap from the kind's last integer to its first: then it is the whole kind."""
+    """A view is exact unless the residues wrap from the kind's last integer to its first; it is then the whole kind."""
     for one in SOME:
         found = view(one, BITS)
         expected = sorted(number for number in kind if number % COUNT in residues(one))

@@ -26,7 +26,7 @@ def saxpy() -> mnb.Kernel:
 
 
 def test_a_short_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
-    """It reads what an earlier dispatch has not yet written."""
+    """The short dispatch reads elements that an earlier dispatch has not yet written."""
     y = np.zeros(8, np.float32)
     saxpy(np.ones(8, np.float32), y, 1.0)
     held = Held(y)

@@ -162,7 +162,7 @@ kernel void before(device const float* x, device float* y, uint i [[thread_posit
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_kernel_is_checked_unless_it_says_otherwise(engine: str) -> None:
+def test_a_kernel_is_checked_unless_it_opts_out(engine: str) -> None:
     text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { if (i == 0) y[4] = 1; }"
     y = np.zeros(8, np.float32)
     with pytest.raises(mnb.KernelFault):
@@ -175,7 +175,7 @@ def test_a_kernel_is_checked_unless_it_says_otherwise(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_proven_kernel_is_not_checked(engine: str) -> None:
-    """Its binary is that of an unchecked kernel and takes no table of limits."""
+    """The binary is the same as an unchecked kernel's and takes no table of limits."""
     kernel = mnb.compile("""
 kernel void f(device const float* x, device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {
     if (i < n) y[i] = x[i];
@@ -219,7 +219,7 @@ kernel void rows(device float* y, constant uint& at,
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("engine_array", [False, True])
 def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_array: bool, engine: str) -> None:
-    """Whether the fault is raised by the call, or when its result is waited for."""
+    """The hint is given whether the call raises the fault or waiting for the result does."""
     spread = mnb.compile("""kernel void spread(device const float* x, device float* o, device float* p,
     uint i [[thread_position_in_grid]]) {
     o[2 * i] = x[i];
@@ -248,7 +248,7 @@ def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_arr
     assert "shapes=" not in str(caught.value)
 
 
-def test_environment_variable_selects_what_is_checked() -> None:
+def test_environment_variable_selects_the_checks() -> None:
     """Without the variable, cells are checked and the library's kernels are not."""
     ask = """import metalnb as mnb
 from metalnb.library_kernels.launching.programs import compile
@@ -262,7 +262,7 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_faults_make_the_requested_number_of_calls(engine: str) -> None:
-    """Also with fewer calls than kernels, and with a number of calls that the kernels do not divide."""
+    """The number of calls may be less than the number of kernels, or not a multiple of it."""
     from faults import random_faults
 
     assert random_faults.run(3, 2500, 1, engine)[:2] == (3, 3)
@@ -282,7 +282,7 @@ def test_random_faults_touch_nothing_else(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_loops_that_follow_each_other_directly(engine: str) -> None:
-    """Each has versions with and without checks, and none but the last leaves for a block outside the loops."""
+    """Each loop has a version with checks and one without; only the last loop exits to a block outside all loops."""
     count, passes = 2, 14  # so that the loops' labels pass from two digits to three, and are sorted in another order
     loops = "j = 0; do { sum = sum * 3 + x[j]; } while (++j != n);\n" * passes
     kernel = mnb.compile(f"""

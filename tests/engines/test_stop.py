@@ -132,7 +132,7 @@ def test_finished_dispatches_do_not_delay_others(engine: str) -> None:
 
 
 def test_a_long_loop_of_one_thread_can_be_stopped(engine: str) -> None:
-    """It takes as long as many threads that share the cores."""
+    """One such thread takes as long as many threads that share the cores."""
     kernel = mnb.compile("""kernel void f(device uint* x, constant uint& n) {
     uint s = 1; for (uint k = 0; k < n; ++k) s = s * 1664525 + x[k & 7]; x[0] = s; }""", engine=engine).f  # fmt: skip
     with pytest.raises(mnb.KernelFault, match="stopped after"):
@@ -166,7 +166,7 @@ def test_time_limit_turns_checks_on(engine: str) -> None:
 
 
 def test_unchecked_kernel_launches_and_waits_as_usual() -> None:
-    """No additional argument, and no test of the stop flag."""
+    """The kernel takes no additional argument and does not test the stop flag."""
     kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu", checked=False).forever
     ticket = kernel.prepare(*arguments(), grid=256).launch()
     assert type(ticket) is EndedTicket

@@ -115,7 +115,7 @@ def test_range_contains_every_result_of_an_instruction(op: str) -> None:
 
 
 def test_stopped_loop_proves_nothing_about_its_exit_condition() -> None:
-    """It may be left for another reason, so its counter need not have reached its end."""
+    """The loop may exit for another reason, so its counter need not have reached the end."""
     body = "uint v = 0; if (x[i.x] > 0) do { v = uint(x[v & 63]); } while (v >= 8); y[i.y * 8 + v] = 1;"
     proof = analysis(f"{HEAD}{body}\n}}").prove(of_64(64))
     assert proof.long_loops

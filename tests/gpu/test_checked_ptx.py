@@ -165,14 +165,14 @@ def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
 
 
 def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
-    """Its loop over the active lanes clears one bit in each iteration."""
+    """The sum's loop over the active lanes clears one bit in each iteration, so it is known to end."""
     kernel = built(f"{HEAD}a[i] = simd_sum(b[i]);\n}}", "f")
     assert not chosen(kernel, 0).checks
 
 
 @pytest.mark.filterwarnings("error")
 def test_kernel_with_a_mistake_raises_only_its_compile_error() -> None:
-    """Its author sees the error, and no warning about unchecked accesses."""
+    """The author sees the error, and no warning about unchecked accesses."""
     text = f"{HEAD}a[i] = b[i];\n}}"
     unit = replace(mnb.compile(text, checked=True)["f"].unit, cell=scan(text.replace("b[i]", "nowhere")))
     with pytest.raises(mnb.CompileError, match="undeclared identifier 'nowhere'"):

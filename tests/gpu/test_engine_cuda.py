@@ -42,7 +42,7 @@ def test_missing_gpu_is_reported() -> None:
         assert "engine 'cuda' needs" in str(error)  # noqa: PT017  (both are right)
 
 
-def test_nothing_of_nvidias_is_imported_before_it_is_asked_for() -> None:
+def test_nvidias_packages_are_imported_only_on_first_use() -> None:
     if not mnb.engines()["cpu"].available:
         pytest.skip("needs the engine 'cpu'")
     text = (
@@ -163,7 +163,7 @@ def test_launch_with_gpu_arrays_is_one_driver_call(driver: Any, monkeypatch: Any
 
 
 def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any, monkeypatch: Any) -> None:
-    """What is kept from the last launch is reused only for an identical one."""
+    """State kept from the last launch is reused only for an identical one."""
     monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     seen: list[Any] = []
 

@@ -225,7 +225,7 @@ def test_large_arrays_of_numpy_go_through_pinned_memory(monkeypatch: Any) -> Non
 
 
 @pytest.mark.parametrize(("mebibytes", "lanes"), [(0.5, 1), (8, 2), (16, 4), (64, 8)])
-def test_a_copy_takes_as_many_lanes_as_it_has_work_for(mebibytes: float, lanes: int, monkeypatch: Any) -> None:
+def test_a_copy_uses_no_more_lanes_than_its_size_justifies(mebibytes: float, lanes: int, monkeypatch: Any) -> None:
     """Starting a thread for less than 4 MiB would cost more time than it saves."""
     driver: Any = LateDriver()
     monkeypatch.setattr(pinned_copies, "_MIN_SIZE", 1)

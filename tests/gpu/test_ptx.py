@@ -103,7 +103,7 @@ def of_library(engine: Any) -> list[Unit]:
             sample = next(iter(samples(np.random.default_rng(0), dtype)), None) if samples else None
             if sample is not None:
                 args = [laid(a) if isinstance(a, np.ndarray) else a for a in sample.args]
-                with contextlib.suppress(IndexError, MemoryError, ValueError):  # it reads what was never computed
+                with contextlib.suppress(IndexError, MemoryError, ValueError):  # the op reads values never computed
                     op(*args, **sample.options)
     finally:
         mnb.use(None)
@@ -209,7 +209,7 @@ def test_shift_amount_is_not_masked(op: str, kind: str) -> None:
 @pytest.mark.long  # Likewise
 @pytest.mark.parametrize("ways", [("WIDE_ALONG", "WIDE_ACROSS"), ("WIDE_ACROSS", "WIDE_ALONG")], ids=str)
 def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
-    """Each uses at most half of a processor's registers."""
+    """Each tile uses at most half of a processor's registers."""
     macros = {"A_WAY": ways[0], "B_WAY": ways[1]}
     found = [(program_with_macros(
         "tiles.metal", ptx_engine.name, **macros,
@@ -278,7 +278,7 @@ def test_attention_moves_nothing_between_its_products(
 @pytest.mark.parametrize(("kind", "bits", "products"), [
     ("half", 4, 8 + 8 * 2), ("half", 8, 4 + 4 * 2), ("bfloat", 8, 4 + 8 * 2),
 ])  # fmt: skip
-def test_quantized_weights_are_multiplied_as_they_are(ptx_engine: Any, kind: str, bits: int, products: int) -> None:
+def test_quantized_weights_are_multiplied_unconverted(ptx_engine: Any, kind: str, bits: int, products: int) -> None:
     """No weight is converted or moved: the sums of x and each pair of rows take a product for two pairs of elements."""
     template = f"quantized_pair<{kind}, half, {bits}, false, 2, 8>"
     program = compile_templates("quantized_matrices.metal", {"quantized_pair": template}, ptx_engine.name)
@@ -338,7 +338,7 @@ def test_a_kernel_for_1024_threads_has_registers_for_them() -> None:
     ("kernel void k(device float* x) { threadgroup_barrier(mem_flags::mem_device); x[0] = 1; }", False),
     ("kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) { t[0] = 1; x[0] = t[0]; }", False),
 ])  # fmt: skip
-def test_only_a_kernel_that_cannot_tell_has_its_last_threadgroups_cut(text: str, alone: bool) -> None:
+def test_last_threadgroups_are_trimmed_only_if_the_kernel_cannot_tell(text: str, alone: bool) -> None:
     unit = unit_of(text)
     assert ignores_threadgroups(unit, compile_ptx(unit, 90)) == alone
 
@@ -549,7 +549,7 @@ def test_a_dispatch_is_launches_within_the_drivers_limits(
     assert len({tuple(start) for start in starts}) == len(launches)
 
 
-def test_a_launchs_record_is_what_the_entry_point_takes() -> None:
+def test_the_launch_record_matches_the_entry_points_parameter() -> None:
     text = """kernel void k(device float* x, constant float& a, threadgroup float* t [[threadgroup(0)]]) {
         t[0] = a; x[0] = t[0]; }"""
     unit = unit_of(text)

@@ -207,7 +207,7 @@ def test_idioms_compute_what_their_oracles_compute(name: str) -> None:
     np.testing.assert_array_equal(x, expected)
 
 
-def test_what_is_left_out_is_named() -> None:
+def test_graphics_functions_left_out_are_named() -> None:
     cell = ON_FLOATS["render functions beside a kernel"][0] + "\n// again in its own text"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -26,7 +26,7 @@ SYNC = "threadgroup_barrier(mem_flags::mem_threadgroup);"
     "bool last = false; if (i >= n) last = true; if (last) return;",
     "if (i < n) x[i] = 1; else return;",
 ])  # fmt: skip
-def test_a_return_before_a_barrier_is_warned_of(line: str) -> None:
+def test_a_return_before_a_barrier_warns(line: str) -> None:
     match = r"cell:6:\d+: warning: k: threads that return here never reach the threadgroup_barrier on line 7"
     with pytest.warns(mnb.MetalnbWarning, match=match):
         mnb.compile(f"{HEAD}    {line}\n    s[l] = x[i]; {SYNC} x[i] = s[0];\n}}")
@@ -37,7 +37,7 @@ def test_a_return_before_a_barrier_is_warned_of(line: str) -> None:
     f"if (l < 128) {{ s[l] = 0; }} else {{\n {SYNC} }} x[i] = s[0];",
     f"if (i < n) {{ for (uint r = 0; r < 4; ++r) {{\n {SYNC} }} }}",
 ])  # fmt: skip
-def test_a_barrier_in_a_branch_is_warned_of(body: str) -> None:
+def test_a_barrier_in_a_branch_warns(body: str) -> None:
     with pytest.warns(mnb.MetalnbWarning, match=r"cell:7:\d+: warning: k: this threadgroup_barrier is in a branch"):
         mnb.compile(f"{HEAD}    {body}\n}}")
 

@@ -410,7 +410,7 @@ def test_a_hint_that_the_message_gives_already_is_not_repeated() -> None:
 def test_the_library_is_read_from_its_text_only_for_names(
     wrong: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes ten times as long as the cell; only the parser's suggestions for names need it."""
+    """Parsing the library's text takes ten times as long as parsing the cell; only suggestions for names need it."""
     parsed, seen = parse._parse_files, []
     monkeypatch.setattr(parse, "_parse_files", lambda *given, **how: seen.append(how) or parsed(*given, **how))
     with pytest.raises(mnb.CompileError):

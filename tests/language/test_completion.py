@@ -107,7 +107,7 @@ def test_directives_above_the_cursor_do_not_matter() -> None:
     assert at("#ifdef TILE\n#else\n#include <metal\n#endif\n    velocity.w") == ["w", *at("    velocity.w")[1:]]
 
 
-def test_a_header_cell_is_read_behind_the_library_as_others_include_it() -> None:
+def test_completion_in_a_header_cell_knows_the_library() -> None:
     text = "struct Mine { float a; };\ninline float half_sum(Mine m) {\n    return simd_sum(m."
     assert complete(text, len(text), HEADERS, "mine.h") == ("", [Completion("a", "field")])
     assert [c.text for c in complete(f"{text}a) + cub", len(text) + 8, HEADERS, "mine.h")[1]] == []
@@ -142,7 +142,7 @@ def test_nothing_is_offered_in_comments_texts_and_numbers(typed: str) -> None:
         "[[bogus]] int q;",
     ],
 )
-def test_an_error_before_the_cursor_does_not_hide_what_is_there(broken: str) -> None:
+def test_an_error_before_the_cursor_hides_no_completions(broken: str) -> None:
     assert at(f"    {broken}\n    particles[i].") == ["id", "mass", "position", "speed"]
 
 
@@ -359,7 +359,7 @@ def test_internal_error_does_not_reach_the_editor(
     assert captured.out + captured.err == ""
 
 
-def test_loading_twice_adds_one_matcher_and_unloading_takes_it_away(shell: InteractiveShell) -> None:
+def test_loading_twice_adds_one_matcher_and_unloading_removes_it(shell: InteractiveShell) -> None:
     def ours() -> int:
         return sum(getattr(m, "matcher_identifier", "") == "metalnb" for m in shell.Completer.custom_matchers)
 

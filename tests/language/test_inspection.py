@@ -1,4 +1,4 @@
-"""What Shift-Tab and ``name?`` show for a name in a cell: Metal's names from one table, the author's from the cell."""
+"""Shift-Tab and ``name?`` for a name in a cell: Metal's names come from one table, the author's from the cell."""
 
 import re
 from collections.abc import Iterator
@@ -261,7 +261,7 @@ def test_shift_tab_answers_only_in_metal_cells(kernel: Any) -> None:
     assert "%metal" in kernel.do_inspect(cell, 4)["data"]["text/plain"]  # the magic itself
 
 
-def test_the_extension_is_told_of_mistakes_at_the_editors_lines(kernel: Any) -> None:
+def test_mistakes_are_reported_at_editor_lines(kernel: Any) -> None:
     def marks(code: str) -> list[dict[str, Any]]:
         return list(kernel.do_inspect(code, 0, FINDINGS)["data"][MISTAKES])
 
@@ -277,7 +277,7 @@ def test_the_extension_is_told_of_mistakes_at_the_editors_lines(kernel: Any) -> 
     assert marks(f"%%metal\n{head}kernel void f(device float* x) {{ x[0] = length(float2(1)); }}") == []
 
 
-def test_the_editor_knows_the_files_that_come_with_the_package(kernel: Any) -> None:
+def test_the_editor_knows_the_packages_own_headers(kernel: Any) -> None:
     head = "%%metal\n#include <metal_stdlib>\nusing namespace metal;\n#include <metalnb/storage.h>\n"
     cell = head + "kernel void f(device memory_of<float>* x) { x[0] = 1; }"
     assert kernel.do_inspect(cell, 0, FINDINGS)["data"][MISTAKES] == []

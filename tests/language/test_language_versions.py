@@ -15,7 +15,7 @@ MACRO = f"kernel void k(device float* x, {ID}) {{ x[i] = __METAL_VERSION__; }}"
 
 
 @pytest.mark.parametrize("msl", ["2.3", "2.4", "3.0", "3.1"])
-def test_lambdas_before_the_version_that_has_them(msl: str) -> None:
+def test_lambdas_are_refused_before_msl_3_2(msl: str) -> None:
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(LAMBDA, msl=msl, engine="cpu")
     found = caught.value.diagnostics[0]

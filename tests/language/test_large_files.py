@@ -196,7 +196,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("case", NEEDED)
-def test_what_a_kernel_needs(case: str) -> None:
+def test_a_kernel_keeps_the_declarations_that_it_needs(case: str) -> None:
     text, kept, lost = NEEDED[case]
     cell = scan(STD + text + "\nkernel void last(device int* x) { *x = 9; }")
     [found], whole = without_unused([cell], "::k"), cell.edited.text
@@ -211,7 +211,7 @@ def test_what_a_kernel_needs(case: str) -> None:
     assert not program.k.binary.unit.whole  # all that it needs was there
 
 
-def test_a_header_keeps_what_it_names() -> None:
+def test_declarations_that_a_header_names_are_kept() -> None:
     headers = {"h.h": "int late(int x);\ninline int early(int x) { return late(x) + 1; }\n"}
     cell = STD + '#include "h.h"\nint late(int x) { return 3 * x; }\nint never(int x) { return x; }\n'
     program = mnb.compile(cell + "kernel void k(device int* x) { *x = early(*x); }", headers=headers, engine="cpu")

@@ -109,7 +109,7 @@ def test_an_edit_keeps_lines_and_columns() -> None:
     assert edited.offset(2, 7) == 9
 
 
-def test_an_edit_over_several_lines_keeps_them() -> None:
+def test_an_edit_over_several_lines_keeps_line_numbers() -> None:
     edited = EditedText("a\nb\nc d", [Edit(0, 5, "x")])
     assert edited.text == "x\n\n d"
     assert edited.original_column(3, 2) == 2

@@ -217,7 +217,7 @@ def unit(text: str) -> Unit:
     return Unit(Signature("k", "::k"), scan(text))
 
 
-def test_only_a_deep_nest_is_called_one() -> None:
+def test_only_deep_nesting_is_reported_as_deep_nesting() -> None:
     said = "clang: error: clang frontend command failed with exit code 139"
     plain = unit(KERNEL + "".join(f"\nvoid f{i}(int i) {{ for (; i < {i};) ; }}" for i in range(999)))
     (found,) = driver._diagnostics(said, plain)
@@ -309,7 +309,7 @@ def test_templates_that_do_end() -> None:
 
 
 def test_a_value_that_clang_does_not_compute() -> None:
-    """It is computed when the kernel is loaded."""
+    """The value is computed when the kernel is loaded."""
     head = "#include <metal_stdlib>\nusing namespace metal;\nconstant float q = sin(1.0f);\n"
     x = np.zeros(2, np.float32)
     mnb.compile(head + KERNEL.replace("1", "q"), engine="cpu").k(x)

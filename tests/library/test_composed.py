@@ -62,7 +62,7 @@ def test_numpy_functions_dispatch_to_our_ops() -> None:
     same(np.gcd(mnb.asarray([12]), 18), np.array([6]))
 
 
-def test_parameters_of_numpys_that_an_op_lacks_are_not_taken_for_others() -> None:
+def test_numpys_parameters_that_an_op_lacks_are_not_mistaken_for_others() -> None:
     x, host = mnb.asarray([math.nan, 2.0]), np.array([math.nan, 2.0], np.float32)
     for args, options in (((), {}), ((True, 7.0), {}), ((), {"nan": 7.0, "copy": True})):
         same(np.nan_to_num(x, *args, **options), np.nan_to_num(host, *args, **options))
@@ -82,7 +82,7 @@ def test_einsum_of_no_axes_and_of_views_matches_numpy() -> None:
     assert mnb.einsum("ij,jk", a, b).dtype == mnb.float16
 
 
-def test_nan_is_as_the_dtype_has_it() -> None:
+def test_replacements_of_infinity_depend_on_the_dtype() -> None:
     x = mnb.asarray([math.nan, math.inf, -math.inf])
     most = np.finfo(np.float32).max
     assert mnb.nan_to_num(x).tolist() == [0, most, -most]
@@ -195,7 +195,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("call", "error", "why"), REFUSED, ids=[r[2][:40] for r in REFUSED])
-def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
+def test_invalid_calls_are_refused(call: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         call(mnb.ones((3, 4)))
 

@@ -34,7 +34,7 @@ def test_distributions_have_their_means_and_variances(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_seed_gives_the_same_numbers_and_each_call_others(name: str) -> None:
+def test_a_seed_repeats_the_numbers_and_each_call_draws_new_ones(name: str) -> None:
     args = CALLS[name][0]
     one, other = mnb.random.default_rng(1), mnb.random.default_rng(1)
     first = getattr(one, name)(*args, size=(3, 50)).numpy()

@@ -79,7 +79,7 @@ def test_integers_and_bool_become_float32_for_float_ops() -> None:
     (lambda: op("add")(of(1), of(1), out=np.ones(1, np.float32)), r"add: out must be a metalnb array"),
     (lambda: op("add")(of(1.5), 1, out=of(1, dtype="int32")), r"add: a result of float32 does not fit into out of"),
 ])  # fmt: skip
-def test_what_an_op_does_not_take(call: Callable[[], Any], message: str) -> None:
+def test_unsupported_types_and_signatures_are_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
 
@@ -92,12 +92,12 @@ def test_what_an_op_does_not_take(call: Callable[[], Any], message: str) -> None
     (lambda: op("pow")(of(2, dtype="int32"), of(3, -2, dtype="int8")), ValueError, r"pow: .* got the power -2"),
     (lambda: op("gelu")(of(1), approximate="erf"), ValueError, r"gelu: approximate must be .*; got 'erf'"),
 ])  # fmt: skip
-def test_what_does_not_fit(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+def test_invalid_shapes_and_values_are_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
 
 
-def test_negative_powers_of_floats_are_taken() -> None:
+def test_negative_powers_of_floats_are_accepted() -> None:
     assert op("pow")(of(2.0), -1).tolist() == [0.5]
     assert op("pow")(of(2.0), of(-2, dtype="int8")).tolist() == [0.25]
     assert op("pow")(2.0, of(-2, dtype="int8")).tolist() == [0.25]
@@ -297,7 +297,7 @@ def test_arrays_of_more_than_two_to_the_31_bytes_are_computed_whole() -> None:
 # --- an op as an object ----------------------------------------------------------------------------------------------
 
 
-def test_an_op_tells_what_it_is() -> None:
+def test_an_op_describes_itself() -> None:
     add = op("add")
     assert add.__name__ == add.__qualname__ == "add"
     head = "x1 + x2; of bool: or.\n\nParameters\n----------\nx1, x2 : Array or number\n    Of any dtype."

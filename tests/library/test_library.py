@@ -91,7 +91,7 @@ def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.G
     agrees(op_table.op(name), dtype, rng, plain, lambda number: not some or in_turn(name, number))
 
 
-@pytest.mark.long  # The samples that the test above leaves to others
+@pytest.mark.long  # The samples that the test above does not cover
 @pytest.mark.parametrize(("name", "dtype"), sorted(SHORT), ids=lambda given: given)
 def test_an_op_agrees_on_its_other_samples(name: str, dtype: str, rng: np.random.Generator) -> None:
     agrees(op_table.op(name), dtype, rng, plain, lambda number: not in_turn(name, number))
@@ -104,7 +104,7 @@ def test_an_op_takes_views(name: str, dtype: str, rng: np.random.Generator) -> N
     agrees(op_table.op(name), dtype, rng, viewed, lambda number: not some or in_turn(name, number))
 
 
-@pytest.mark.long  # The samples that the test above leaves to others
+@pytest.mark.long  # The samples that the test above does not cover
 @pytest.mark.parametrize(("name", "dtype"), sorted(STRIDED_IN_SHORT), ids=lambda given: given)
 def test_an_op_takes_views_of_its_other_samples(name: str, dtype: str, rng: np.random.Generator) -> None:
     agrees(op_table.op(name), dtype, rng, viewed, lambda number: not in_turn(name, number))
@@ -139,7 +139,7 @@ def agrees(
                 held(op, one, right, wide, f" (sample {number} of {dtype}, {layout}, {sample.options})")
 
 
-def test_every_op_has_what_its_tests_derive_from() -> None:
+def test_every_op_has_documentation_samples_and_known_dtypes() -> None:
     for name, op in op_table.ops().items():
         assert op.doc.endswith("."), name
         assert samples_of(op) or op.row.family == "creation", f"{name} has no samples"

@@ -209,12 +209,12 @@ def test_many_axes_are_accepted_if_they_merge() -> None:
         (lambda x: mnb.astype(x, np.float64), TypeError, "astype: Metal has no float64"),
     ],
 )
-def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
+def test_invalid_calls_are_refused(call: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         call(mnb.ones((2, 3)))
 
 
-def test_tiling_once_keeps_the_axes_that_are_asked_for() -> None:
+def test_tiling_once_keeps_the_requested_axes() -> None:
     host = np.arange(6).reshape(2, 3)
     for x, times in itertools.product((host, host.T, np.asarray(5)), (1, (), (1, 1), (1, 1, 1), (2, 1, 1), 0)):
         got = mnb.tile(mnb.array(x), times)

@@ -263,7 +263,7 @@ def test_bytes_are_those_of_the_words(n: int, generator: Generator) -> None:
 
 
 # ---- Shapes and refusals.
-def test_shapes_and_dtypes_are_those_asked_for(generator: Generator) -> None:
+def test_shapes_and_dtypes_are_as_requested(generator: Generator) -> None:
     assert generator.rand().shape == ()
     assert generator.rand(2, 3).shape == (2, 3)
     assert generator.randn(0, 3).shape == (0, 3)

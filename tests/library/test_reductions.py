@@ -175,7 +175,7 @@ def test_large_sums_keep_small_terms() -> None:
     assert int(mnb.sum(mnb.asarray(np.full(2**20, -128, np.int8)))) == -(2**27)
 
 
-def test_variance_of_what_lies_far_from_zero(rng: np.random.Generator) -> None:
+def test_variance_of_values_far_from_zero(rng: np.random.Generator) -> None:
     host = (rng.standard_normal((200, 999)) + 1e4).astype(np.float32)
     expected = host.astype(np.float64).var(1, ddof=1)
     got = mnb.var(mnb.asarray(host), axis=1, correction=1).numpy()
@@ -293,7 +293,7 @@ def test_the_spread_of_all_64_bits_is_finite(dtype: str, rng: np.random.Generato
         np.testing.assert_allclose(mnb.std(mnb.asarray(host)).item(), host.astype(np.float64).std(), rtol=1e-6)
 
 
-def test_a_wrong_reduction_is_refused_where_it_is_made() -> None:
+def test_an_invalid_reduction_is_refused_at_its_definition() -> None:
     with pytest.raises(mnb.CompileError, match="c") as caught:
         mnb.reduction("a + c", init=0, name="total")
     assert caught.value.diagnostics[0].file == "total combine"

@@ -59,7 +59,7 @@ def test_every_limit_is_measured_and_kept(small: cache.Store, monkeypatch: pytes
 
 
 def test_two_threads_do_not_measure_at_a_time(small: cache.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would halve the other's rates, and the lower ones would be kept."""
+    """Each measurement would halve the other's rates, and the lower rates would be kept."""
     calls: list[int] = []
     other = threading.Thread(target=mnb.limits)
 

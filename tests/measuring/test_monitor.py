@@ -390,7 +390,7 @@ def test_a_pinned_row_is_shown_however_little_time_it_took(program: mnb.Program)
     assert len(shown_kernels(monitor)) == 12
 
 
-def test_rows_that_differ_in_their_threadgroup_alone_name_it() -> None:
+def test_rows_that_differ_only_in_threadgroup_show_the_threadgroup() -> None:
     tried = [DispatchKind("k", (256, 64), size, 0, None) for size in ((32, 8), (16, 16))]
     alone = DispatchKind("other", (256, 64), (32, 8), 0, None)
     monitor = mnb.monitor().stop()

@@ -404,7 +404,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
 
 
 
-def test_busy_machine_and_unsteady_times_are_warned_of(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_and_unsteady_times_warn(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.timing.measure import _warnings
 
     found = replace(mnb.limits(), others=0.0, spread=0.0)
@@ -446,7 +446,7 @@ WELL = """kernel void well(device const float* x, device float* out, constant fl
 
 
 def test_no_advice_without_counts() -> None:
-    """It once blamed divergent branches and uncoalesced accesses in a kernel known to have none."""
+    """The advice once blamed divergent branches and uncoalesced accesses in a kernel known to have neither."""
     well = mnb.compile(WELL).well
     x, out = np.ones(1 << 13, np.float32), np.zeros(1 << 13, np.float32)
     call = {"grid": x.size, "threadgroup": 256}

@@ -109,7 +109,7 @@ def test_a_notebook_shows_the_picture_over_its_sentences(found: mnb.Roofline) ->
 
 
 def test_name_may_be_the_source_of_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be long, and matplotlib reads text between dollar signs as mathematics."""
+    """A source may be long, and matplotlib reads text between dollar signs as mathematics."""
     monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
     for name in (r"find('$\\nothing{$', x)", " + ".join(["x"] * 200)):
         timing = replace(STREAM, kernel=name)

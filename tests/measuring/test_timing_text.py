@@ -1,4 +1,4 @@
-"""What a timing says: the bottleneck, bars, figures in text and on the card, the plot."""
+"""How a timing is shown: the bottleneck, bars, figures in text and on the card, the plot."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_best_configuration_does_the_least_work(program: mnb.Program, forgotten:
     assert [t.threadgroup for t in tuner.failures] == [(2048,), (32, 64)]
     assert all("2048 threads; Metal allows 1024" in t.error for t in tuner.failures)
     assert tuner.trials[0].seconds > tuner.best.seconds
-    assert tuner.gain > 1  # with groups of 1024 it does a quarter of the work that it does with 256, the default
+    assert tuner.gain > 1  # 1024 threads per threadgroup do a quarter of the work that 256, the default, do
     assert (y == 0).all(), "the user's arrays are never changed"
     assert "best: threadgroup 1,024" in tuner.text()
     assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
@@ -407,7 +407,7 @@ def test_a_launch_function_may_take_all_constants() -> None:
     assert [t.threadgroup for t in swept(kernel, X, **options).trials] == [(32,), (64,)]
 
 
-def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> None:
+def test_a_call_sized_in_threadgroups_keeps_their_number(forgotten: None) -> None:
     rows = mnb.compile("""
     #include <metal_stdlib>
     using namespace metal;
@@ -510,7 +510,7 @@ def test_many_columns_are_transposed(program: mnb.Program) -> None:
 
 
 def test_a_configuration_that_is_refused_is_a_row_and_the_sweep_goes_on() -> None:
-    """Its function may raise or return no threadgroup, or the compiler or the launch may refuse it."""
+    """A launch option's function may raise or return no threadgroup; the compiler or the launch may refuse it."""
     kernel = mnb.compile(ROWS, constants={"EACH": 1}).sums
 
     def grid(EACH: int) -> int:

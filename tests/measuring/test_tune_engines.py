@@ -170,7 +170,7 @@ def test_an_engine_that_is_far_slower_is_given_up_after_three_configurations(
     assert tuner.best.engine == "cpu"
 
 
-def test_an_engine_is_given_up_for_three_hopeless_runs_or_one_long_one() -> None:
+def test_an_engine_is_abandoned_after_three_hopeless_runs_or_one_long_run() -> None:
     short = [timed(0.1, engine="cuda", once=True)] * 2
     assert not is_hopeless_engine(short, "cuda")
     assert is_hopeless_engine([*short, timed(0.1, engine="cuda", once=True)], "cuda")

@@ -140,7 +140,7 @@ def test_fault_reaches_every_dispatch_of_the_command_buffer(busy: threading.Even
         assert np.isnan(ticket.elapsed())
 
 
-def test_timed_runs_come_after_what_is_still_open(busy: threading.Event, engine: MetalEngine) -> None:
+def test_timed_runs_wait_for_open_command_buffers(busy: threading.Event, engine: MetalEngine) -> None:
     x = array()
     (before,) = launched(1, x)
     bound = metal(TWICE).twice.prepare(x)

@@ -81,7 +81,7 @@ def test_unknown_error_is_reported_by_number(engine: MetalEngine) -> None:
         metal(ADD).add(x, x, 1)
 
 
-def test_fault_is_raised_where_what_follows_from_it_is_read(engine: MetalEngine) -> None:
+def test_a_fault_is_raised_where_a_dependent_result_is_read(engine: MetalEngine) -> None:
     x, y = (mnb.ones(5, dtype="float32", device="metal") for _ in range(2))
     (x + y).read()
     engine._commands._queue.fails.append(3)
@@ -151,7 +151,7 @@ def test_the_magic_records_until_its_end(tmp_path: Path, monkeypatch: pytest.Mon
     assert Path("metalnb.gputrace").read_text("utf-8") == "add"
 
 
-def test_the_card_tells_the_most_threads_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_card_shows_the_thread_limit_once_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MTLComputePipelineState, "most", 448)
     kernel = metal(ADD + "// on a card").add
     assert kernel.card.facts == []

@@ -265,7 +265,7 @@ ENCODED = {
 }  # fmt: skip
 
 
-def test_the_doubles_selectors_take_what_the_tables_say(wheel: Wheel) -> None:
+def test_the_doubles_selectors_take_the_tables_arguments(wheel: Wheel) -> None:
     checked = 0
     for name, kinds in metal_double.SELECTORS.items():
         assert name in wheel.listed() or name in UNLISTED, name

@@ -1,4 +1,4 @@
-"""What Metal is given to compile: source, options, language version, constants; and its errors."""
+"""The input of Metal's compiler (source, options, language version, constants) and its errors."""
 
 import dataclasses
 import time

@@ -189,7 +189,7 @@ def test_a_plain_buffer_is_copied_in_and_never_out(dev: object) -> None:
     assert lost.tolist() == [0, 0, 0]
 
 
-def test_a_number_for_a_buffer_is_so_many_zero_bytes(dev: object) -> None:
+def test_an_int_argument_allocates_that_many_zero_bytes(dev: object) -> None:
     out = dev.buffer(16)
     arguments = "device const uint* in [[buffer(0)]], device uint* out [[buffer(1)]]"
     kernel(dev, "out[id] = in[id] + 1;", arguments)(4, 16, out)
@@ -197,7 +197,7 @@ def test_a_number_for_a_buffer_is_so_many_zero_bytes(dev: object) -> None:
 
 
 def test_handles_queue_and_deleting_waits(dev: object) -> None:
-    """They run in order: each adds to the previous result."""
+    """Dispatches run in order: each one reads the previous result."""
     count = 1 << 16
     buffer = dev.buffer(count * 4)
     step = kernel(dev, "for (uint k = 0; k < 50; ++k) out[id] = out[id] * 3 + 1;")
@@ -222,7 +222,7 @@ def test_a_handle_keeps_its_buffers(dev: object) -> None:
 def test_process_exits_with_handles_alive() -> None:
     text = """
 import atexit, builtins
-def late():  # after metalcompute has waited for all that it knew; what builtins hold goes when no module is left
+def late():  # runs after metalcompute's own exit handler; builtins are destroyed last
     builtins.kept = f(4, dev.buffer(16))
 atexit.register(late)
 from tests_module import mc
@@ -371,12 +371,12 @@ def test_a_count_beyond_the_positions_is_refused(dev: object) -> None:
 
 
 @only_double
-def test_fewer_buffers_than_arguments_are_warned_of(dev: object) -> None:
+def test_too_few_buffers_warn(dev: object) -> None:
     out = dev.buffer(4)
     sine = dev.kernel(SIN).function("test")
     with pytest.warns(RuntimeWarning, match=r"'test' has an argument 'out' \[\[buffer\(1\)\]\], but got 1 buffers"):
         sine(1, out)
-    sine(1, out, out, out)  # additional ones do no harm
+    sine(1, out, out, out)  # more buffers than arguments are accepted
 
 
 @only_double

@@ -164,7 +164,7 @@ def test_arguments_that_overlap_in_part_are_refused() -> None:
 
 
 def test_arguments_from_one_arrays_start_are_bound_where_they_are() -> None:
-    """They overlap without copies; a view that starts later is copied, so it must not overlap the other."""
+    """Such arguments may overlap, as none is copied; a view that starts later is copied, so it must not overlap."""
     source = "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }"
     f = compile_cell(source).f
     x = mnb.zeros(8, dtype="float32", device="metal:metalcompute")
@@ -425,7 +425,7 @@ kernel void f(
         f(x, 2, threadgroup=65)
 
 
-def test_what_metalcompute_can_dispatch_goes_through_untouched() -> None:
+def test_dispatches_that_metalcompute_supports_are_passed_through_unchanged() -> None:
     source = """[[max_total_threads_per_threadgroup(64)]] kernel void f(device const float* x [[buffer(0)]],
         device float* y [[buffer(1)]], uint i [[thread_position_in_grid]], uint n [[threads_per_threadgroup]])
     { y[i] = x[i] + n; }"""

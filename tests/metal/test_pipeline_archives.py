@@ -47,7 +47,7 @@ def runs(engine: Any, unit: Unit) -> bool:
     return bool((y == 2).all())
 
 
-def test_the_next_engine_takes_what_the_first_has_made(compilations: list[str]) -> None:
+def test_the_second_engine_uses_the_firsts_archives(compilations: list[str]) -> None:
     unit = fresh()
     assert runs(metal_package.open_engine(module=metal_double), unit)
     assert compilations == ["add"]
@@ -114,7 +114,7 @@ def test_an_archive_that_metal_does_not_take_is_made_again(
     (MTLBinaryArchive, "serializeToURL_error_"),
     (MTLDevice, "newComputePipelineStateWithDescriptor_options_reflection_error_"),
 ])  # fmt: skip
-def test_where_metal_has_no_archives_it_compiles(
+def test_without_archives_in_metal_each_engine_compiles(
     compilations: list[str], monkeypatch: pytest.MonkeyPatch, owner: type, selector: str
 ) -> None:
     monkeypatch.setattr(owner, selector, refused)
@@ -124,7 +124,9 @@ def test_where_metal_has_no_archives_it_compiles(
     assert len(compilations) >= 2
 
 
-def test_without_a_folder_to_write_to_it_compiles(compilations: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_compiles_when_the_cache_cannot_be_written(
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def scratch() -> Any:
         raise OSError("full")
 

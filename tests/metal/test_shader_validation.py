@@ -115,7 +115,7 @@ def test_checked_build_runs_without_validation(
     assert displayed[0].by == ""
 
 
-def test_without_both_the_note_says_what_is_needed(
+def test_without_either_validation_the_note_names_the_requirements(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     older(monkeypatch)
@@ -158,7 +158,7 @@ def test_the_call_is_made_on_copies_and_arrays_that_overlap_do_so_there() -> Non
     assert (whole == 1).all()
 
 
-def test_what_pointers_lead_to_is_not_copied_so_the_checked_build_looks() -> None:
+def test_kernels_with_pointers_fall_back_to_the_checked_build() -> None:
     source = """struct Args { device float* x; float a; };
 kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }"""
     x = mnb.zeros(3, dtype="float32", device="metal")

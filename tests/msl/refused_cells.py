@@ -374,7 +374,7 @@ LACKED = (
         for op in ("add", "sub", "and", "or", "xor", "min", "max")
     ),
 )  # fmt: skip
-# Like the above: clang's rules, which the page of the language does not list, and how such errors are reported.
+# Rules of clang's that the page of the language does not list, with the errors that report them.
 REFUSED_BY_CLANG = (
     # Code that clang refuses unless warnings are turned off
     ("a kernel with a value to return", "{ if (i == 0) §return 1; y[i] = 1; }",

@@ -208,7 +208,7 @@ _MATH = Chapter("6.5", "Math functions", "function", (f"{_FUNCTIONS}reals_keep_t
     "nextafter pow powr rint round rsqrt sin sincos sinh sinpi sqrt tan tanh tanpi trunc", REALS))
 
 _MATH_WORDS = Chapter("6.5", "Namespaces and constants of the math functions", "word", (
-    f"{_FUNCTIONS}fast_and_precise_name_their_own", *_CONSTANTS,
+    f"{_FUNCTIONS}fast_and_precise_prefixes_select_their_variants", *_CONSTANTS,
 ), (
     *_each("fast precise"),
     *_constants("F", "MAXFLOAT HUGE_VALF INFINITY NAN", "1.2"), *_constants("H", "MAXHALF HUGE_VALH", "1.2"),
@@ -219,7 +219,7 @@ _MATRIX = Chapter("6.6", "Matrix functions", "function", ("test_matrices.py::tes
                   _each("determinant transpose"))
 
 _SIMDGROUP_MATRIX = Chapter("6.7", "SIMD-group matrix functions", "function", (
-    "test_simdgroup_matrix.py::test_thread_elements_lie_as_apple_lays_them",
+    "test_simdgroup_matrix.py::test_thread_elements_are_laid_out_as_on_apple_gpus",
     "test_simdgroup_matrix.py::test_products",
 ), _each("make_filled_simdgroup_matrix simdgroup_load simdgroup_store simdgroup_multiply_accumulate simdgroup_multiply",
          "2.3"))

@@ -179,7 +179,7 @@ def test_bfloat_conversions_by_name_round_to_nearest_even() -> None:
 
 
 @pytest.mark.parametrize("target", ["b[0]", "bfloat a = b[0]; a", "bfloat4 a = b[0]; a", "packed_bfloat3 a = b[0]; a"])
-def test_compound_assignment_rounds_what_a_float_makes(target: str) -> None:
+def test_compound_assignment_rounds_a_float_result(target: str) -> None:
     statement, _, name = target.rpartition("; ")
     for op, expected in {"+=": 3.5, "-=": 0.5, "*=": 3, "/=": 1.3359375}.items():
         first = f"{name}[0]" if statement[6:].startswith(("4", "_")) or "packed" in statement else name

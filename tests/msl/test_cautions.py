@@ -109,7 +109,7 @@ def warned(compiled: Callable[[], object]) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "message", "hint"), [w[1:] for w in WARNED], ids=[w[0] for w in WARNED])
-def test_dubious_code_is_warned_of_at_its_position(text: str, message: str, hint: str) -> None:
+def test_dubious_code_warns_at_its_position(text: str, message: str, hint: str) -> None:
     source, line, column = place(program(text))
     found = Diagnostic(line, column, message, source.split("\n")[line - 1], "cell", hint, "warning")
     assert warned(lambda: mnb.compile(source)) == [found.report()]

@@ -57,7 +57,7 @@ _SAME = {
 
 
 @pytest.mark.parametrize("what", _SAME)
-def test_the_rest_stays_as_it_is(what: str) -> None:
+def test_other_conditional_operators_are_unchanged(what: str) -> None:
     body, expected = _SAME[what]
     source = f"""{_HEAD}struct S {{ float f; }};
     constant constexpr int N = 3;
@@ -69,7 +69,7 @@ def test_the_rest_stays_as_it_is(what: str) -> None:
     assert y.tolist() == expected
 
 
-def test_the_preprocessor_evaluates_its_own() -> None:
+def test_conditionals_in_directives_are_left_to_the_preprocessor() -> None:
     source = f"""{_HEAD}
     #define LARGER(a, b) ((a) > (b) ? (a) : (b))
     #if LARGER(2, 3) == 3

@@ -103,7 +103,7 @@ def test_a_function_constant_of_every_type(kind: str, value: object) -> None:
     text = f"constant {kind} c [[function_constant(3)]];\nkernel void k(device {kind}* y) {{ y[0] = c; }}"
     components = value if isinstance(value, tuple) else (value,)
     scalar = kind.rstrip("234")
-    if scalar == "bfloat":  # its bits, since NumPy has no such type
+    if scalar == "bfloat":  # compare bits, since NumPy has no bfloat
         text = text.replace("device bfloat* y", "device ushort* y").replace("= c", "= as_type<ushort>(c)")
         components = (np.float32(value).view(np.uint32) >> 16,)
     y = np.zeros((1, *((4 if len(components) == 3 else len(components),) if kind != scalar else ())), DTYPES[scalar])
@@ -367,7 +367,7 @@ def test_every_public_header_can_be_included(end: str) -> None:
 
 @pytest.mark.long(every=4)  # test_headers reads each of ours separately
 @pytest.mark.parametrize("name", HEADERS)
-def test_header_compiles_without_the_others(name: str) -> None:
+def test_a_named_header_compiles_alone(name: str) -> None:
     y = np.zeros(2, np.float32)
     mnb.compile(f"#include <{name}>\n" + HEAD + "{ y[i] = metal::float2(3).x; }").k(y)
     assert (y == 3).all()

@@ -30,7 +30,7 @@ def test_barriers_take_every_flag(barrier: str, flag: str) -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_fence_orders_a_flag_after_what_it_announces(scope: str) -> None:
+def test_a_fence_orders_a_flag_after_the_data_that_it_announces(scope: str) -> None:
     program = mnb.compile(f"""{PRELUDE}
     kernel void announce(device uint* data, device atomic_uint* ready, device uint* wrong,
                          uint i [[thread_position_in_grid]]) {{

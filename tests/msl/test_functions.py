@@ -135,7 +135,7 @@ def test_reals_keep_their_bounds(kind: str, width: int, mode: str, record_proper
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_fast_and_precise_name_their_own(mode: str) -> None:
+def test_fast_and_precise_prefixes_select_their_variants(mode: str) -> None:
     rows = [row for row in REALS if row.variants]
     fast, precise = real_results(rows, "float", 1, mode, ("fast::", "precise::"))
     found = [complaint(row, "float", "fast", got) for row, got in zip(rows, fast, strict=True)]

@@ -250,7 +250,7 @@ def test_a_kernel_whose_64_bit_counter_is_compared_as_an_int_computes() -> None:
 
 
 @pytest.mark.parametrize("guard", ["if (i < 5) return;", "if (t < 37) return;", "if (i == 7)", "if (i >= 3 && i < 43)"])
-def test_a_guard_leaves_the_simd_groups_as_they_are(guard: str) -> None:
+def test_a_guard_leaves_simd_groups_unchanged(guard: str) -> None:
     program = mnb.compile(f"""{PRELUDE}
     kernel void k(device uint* out, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]],
                   uint lane [[thread_index_in_simdgroup]]) {{

@@ -23,12 +23,12 @@ def measured() -> Measured:
     return read()
 
 
-def test_the_page_is_what_the_tables_and_the_measurement_make(measured: Measured) -> None:
+def test_the_page_is_up_to_date_with_the_tables_and_the_measurement(measured: Measured) -> None:
     assert PAGE.read_text() == page(measured), "update it: make docs ARGS=--again"
 
 
 def test_every_name_is_shown_by_a_test_that_exists(measured: Measured) -> None:
-    """It is one of the tests of the name's chapter, and compares something."""
+    """The test is one of those of the name's chapter, and compares something."""
     assert set(measured.shown) == {key(chapter, name) for chapter, name in NAMES}
     for chapter, name in NAMES:
         test = measured.shown[key(chapter, name)]
@@ -74,7 +74,7 @@ def test_versions_agree_with_those_that_a_cell_is_checked_against() -> None:
     later = {name: entry.since for c in CHAPTERS for entry in c.entries if not entry.lack for name in entry.names
              if tuple(map(int, entry.since.split("."))) > (2, 3) and not name.startswith("__")}  # fmt: skip
     del later["atomic"]  # a name that cells use for other things
-    del later["uint3 gid [[thread_position_in_grid]];"]  # not a name: test_a_version_without_them_refuses_them
+    del later["uint3 gid [[thread_position_in_grid]];"]  # not a name: test_inputs_at_program_scope_need_msl_3_1
     assert later == {name: ".".join(map(str, version)) for name, version in SINCE.items()}
 
 

@@ -184,7 +184,7 @@ def test_input_at_program_scope_of_a_header_cell_is_read() -> None:
     assert mnb.compile(source, headers={"h": header}, engine="cpu").k(grid=5).tolist() == [0, 3, 6, 9, 12]
 
 
-# Where an input cannot be passed on: the cell with the finding's position § and the finding.
+# Code that cannot receive an input: the cell, with § at the reported position, and the end of the message.
 _HANDED = "metalnb cannot pass 'gid', an input at program scope, to "
 _REFUSED = {
     "a constructor": ("struct S { uint a; §S() : a(gid) {} };", "a constructor"),
@@ -238,20 +238,20 @@ def test_names_that_would_shadow_an_input_are_refused(cell: str, message: str) -
 
 
 @pytest.mark.parametrize("kind", ["int", "float", "uint4", "ulong"])
-def test_its_type_is_checked(kind: str) -> None:
+def test_types_of_inputs_at_program_scope_are_checked(kind: str) -> None:
     with pytest.raises(mnb.CompileError, match=f"type '{kind}' is not valid for attribute 'thread_position_in_grid'"):
         mnb.compile(f"{_PRELUDE}{kind} gid [[thread_position_in_grid]];\nkernel void k(device uint* y) {{ y[0] = 1; }}")
 
 
-def test_a_version_without_them_refuses_them() -> None:
+def test_inputs_at_program_scope_need_msl_3_1() -> None:
     source = f"{_PRELUDE}uint gid [[thread_position_in_grid]];\nkernel void k(device uint* y) {{ y[gid] = gid; }}"
     assert mnb.compile(source, msl="3.1").kernels
     with pytest.raises(mnb.CompileError, match=r"input 'gid' at program scope needs MSL 3\.1"):
         mnb.compile(source, msl="3.0")
 
 
-def test_vector_code_is_that_of_a_parameter() -> None:
-    """Its loads and stores move entire vectors, without gathers."""
+def test_an_input_compiles_to_the_same_vector_code_as_a_parameter() -> None:
+    """Loads and stores at an input's position move entire vectors, without gathers."""
     row = SimdForm(32, flat=False, full=True, grid_aligned=True, index_aligned=True)
     flags = toolchain.flags_for("x86_64-linux-gnu")
     texts = []
@@ -264,7 +264,7 @@ def test_vector_code_is_that_of_a_parameter() -> None:
     assert texts[0] == texts[1]
 
 
-def test_instruments_name_it_and_the_authors_lines() -> None:
+def test_tracing_and_validation_show_the_input_and_the_authors_lines() -> None:
     kernel = mnb.compile(_PRELUDE + _TWINS[0]).k
     y = np.ones(8, np.float32)
     assert " gid = 3" in str(mnb.trace(kernel, y, grid=8, thread=3))

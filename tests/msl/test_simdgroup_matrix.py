@@ -18,7 +18,7 @@ def random(shape: tuple[int, ...], dtype: type = np.float32) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["float", "half"])
-def test_thread_elements_lie_as_apple_lays_them(kind: str) -> None:
+def test_thread_elements_are_laid_out_as_on_apple_gpus(kind: str) -> None:
     program = mnb.compile(
         HEAD
         + f"""

@@ -142,7 +142,7 @@ _SAMPLER = "'sampler' is not available: metalnb runs compute kernels on buffers"
     ("kernel void t(§texture2d<float, access::read> a,\n              texture3d<float, access::write> b) { }",
      [_TEXTURE, _TEXTURE.replace("2d", "3d")]),
 ])  # fmt: skip
-def test_the_words_that_go_with_a_texture_or_sampler_are_not_spoken_of(text: str, messages: list[str]) -> None:
+def test_words_that_accompany_a_texture_or_sampler_are_not_reported(text: str, messages: list[str]) -> None:
     source, line, column = place(program(text))
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(source)

@@ -338,7 +338,7 @@ def test_strokes_are_separate_and_clipped_at_the_edge(program: mnb.Program) -> N
     assert set(array[rows, columns].tolist()) == {10}
 
 
-def test_brush_draws_finite_numbers_into_an_array_that_has_others(program: mnb.Program, start: Any) -> None:
+def test_a_brush_draws_finite_numbers_into_an_array_with_nan_and_infinity(program: mnb.Program, start: Any) -> None:
     for far in (np.inf, np.nan):
         array = np.where(start == 0, np.float32(far), start)
         array[0, 0] = -2

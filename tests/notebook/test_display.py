@@ -59,7 +59,7 @@ def test_card_shows_how_each_buffer_is_used() -> None:
     assert access == {"x": "read", "y": "write", "total": "read, write", "seen": "read"}
 
 
-def test_card_shows_what_python_passes() -> None:
+def test_the_card_shows_the_python_form_of_each_argument() -> None:
     rows = {row[0]: row[1:] for row in cells(kernel()._repr_html_())}
     assert rows == {
         "argument": ["Metal type", "index", "access", "in Python"],

@@ -90,7 +90,7 @@ def test_ladder_shows_each_rate_against_the_limit() -> None:
     assert repr(drawing.ladder({"a": 1e9}, 2e9, unit="FLOP/s")) == "a  1.00 GFLOP/s, 50 % of the limit"
 
 
-def test_names_are_drawn_as_they_are_even_with_dollar_signs() -> None:
+def test_names_are_drawn_verbatim_even_with_dollar_signs() -> None:
     for name in ("$x_{$", "$x$"):
         picture = drawing.ladder({name: 1e9, "b": 2e9}, 4e9)
         assert repr(picture).startswith(name)

@@ -25,7 +25,7 @@ def drawn(picture: drawing.Picture) -> int:
     return sum(tuple(bytes.fromhex(name[1:])) in found for name in COLORS)
 
 
-def test_curves_tell_their_points_in_order_and_the_limits() -> None:
+def test_curves_describe_points_in_order_and_limits() -> None:
     picture = drawing.curves(
         {"copy": {4096: 3e-6, 1: 2e-6}}, across="elements", unit="s", limits={"a launch": 2e-6}, marks={"bend": 64}
     )

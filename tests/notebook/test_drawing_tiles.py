@@ -33,7 +33,7 @@ def test_plane_shows_which_thread_owns_each_element() -> None:
     assert where(drawing.plane([[0, 0, 1]]), 1)[1] > where(drawing.plane([[1, 0, 0]]), 1)[1]
 
 
-def test_tiles_tell_what_a_threadgroup_holds_at_a_step() -> None:
+def test_tiles_show_a_threadgroups_data_at_a_step() -> None:
     picture = drawing.tiles(8, (4, 2, 2), at=(1, 3), step=2)
     assert repr(picture).splitlines() == [
         "makes rows 4 to 7, columns 6 to 7 of C",

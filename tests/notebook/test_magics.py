@@ -185,7 +185,7 @@ def test_a_missing_constant_is_named(shell: InteractiveShell) -> None:
     assert "write %%metal --constant N=…, or pass" in str(error)
 
 
-def test_a_cell_is_checked_unless_it_says_otherwise(run: Run) -> None:
+def test_a_cell_is_checked_unless_it_opts_out(run: Run) -> None:
     cell = "kernel void f(device float* y, constant uint& at) { y[at] = 1; }"
     asked, plain = (run(f"%%metal --engine cpu {option}\n{cell}").result.f for option in ("", "--unchecked"))
     assert not plain.unit.checked

@@ -181,7 +181,7 @@ def test_non_calls_are_refused(shell: InteractiveShell, run: Run, line: str, sai
     assert said in refused(shell, line)
 
 
-def test_an_error_of_the_call_is_its_own(shell: InteractiveShell, run: Run) -> None:
+def test_an_error_in_the_timed_call_is_raised_unchanged(shell: InteractiveShell, run: Run) -> None:
     with pytest.raises(mnb.ArgumentError, match="got float64"):
         run("%metal_time add(x.astype(np.float64), 1.0)")
     with pytest.raises(ZeroDivisionError):

@@ -172,7 +172,7 @@ def test_changed_parameter_affects_only_its_argument(program: mnb.Program) -> No
     assert out() == 0.5 * 2 + 3 + 64 - 3 + 5 + 1
 
 
-def test_the_caller_may_say_what_a_call_of_another_size_is(program: mnb.Program) -> None:
+def test_the_caller_may_define_calls_of_other_sizes(program: mnb.Program) -> None:
     x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
 
     def size(factor: Any) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def test_size_whose_arguments_cannot_be_made_is_shown_and_the_next_one_works(pro
     assert "grid=1024" in board._events.call
 
 
-def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
+def test_ranges_set_the_sliders_values(program: mnb.Program) -> None:
     x = np.ones(64, np.float32)
     board = mnb.dashboard(program.saxpy, x, a=2.0, ranges={"a": (-5, 1)})
     _ = board.widget
@@ -361,7 +361,7 @@ def read_png(data: bytes) -> tuple[str, Any, Any]:
     return picture.mode, pixels.reshape(*pixels.shape[:2], -1), palette
 
 
-def test_a_png_holds_what_was_painted(rng: np.random.Generator) -> None:
+def test_a_png_contains_the_painted_pixels(rng: np.random.Generator) -> None:
     plane, palette = rng.integers(0, 256, (3, 5), np.uint8), rng.integers(0, 256, (256, 3), np.uint8)
     mode, pixels, found = read_png(png(plane, palette))
     assert mode == "P"
@@ -395,7 +395,7 @@ def test_a_plane_is_colored_between_its_limits() -> None:
     assert nearly_flat[..., 0].tolist() == [[0, 255, 0]]
 
 
-def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
+def test_explore_paints_the_values_of_the_sliders(program: mnb.Program) -> None:
     image = np.linspace(0, 1, 64 * 48, dtype=np.float32).reshape(48, 64)
     explorer = mnb.explore(program.plane, image, gain=1.0, limits=(0, 1), colors="gray")
     _ = explorer.widget
@@ -412,7 +412,7 @@ def test_explore_paints_what_the_sliders_say(program: mnb.Program) -> None:
     assert "gain = 0.5" in visible(explorer.html())
 
 
-def test_explore_shows_colors_as_they_are(program: mnb.Program) -> None:
+def test_explore_shows_colors_unchanged(program: mnb.Program) -> None:
     explorer = mnb.explore(program.colors, t=0.25, grid=(32, 16))
     mode, pixels, _ = read_png(explorer.png)
     assert mode == "RGBA"

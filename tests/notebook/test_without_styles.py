@@ -1,4 +1,4 @@
-"""What remains of each instrument on a page that removes styles, scripts, drawings and buttons, as GitHub does."""
+"""Each instrument on a page that removes styles, scripts, drawings and buttons, as GitHub does."""
 
 import re
 from xml.etree import ElementTree as ET

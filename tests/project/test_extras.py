@@ -79,7 +79,7 @@ def test_an_extra_brings_nothing_that_only_others_need(extra: str, without: set[
     assert installed(extra) & without == set()
 
 
-def test_an_environment_with_everything_has_what_each_target_needs() -> None:
+def test_the_complete_environment_meets_each_targets_requirements() -> None:
     needed = set(re.findall(r"\$\(call needs,([\w-]+)\)", MAKEFILE))
     assert needed == {"docs", "lab", "lint", "notebooks", "test", "test-all"}
     for extra in needed:

@@ -66,14 +66,14 @@ def test_class_names_are_unique() -> None:
 
 
 def test_contributing_lists_every_package() -> None:
-    """Each folder at the top of the package has its line in CONTRIBUTING.md."""
+    """CONTRIBUTING.md has a line for each folder at the top of the package."""
     listed = Path(ROOT, "CONTRIBUTING.md").read_text("utf-8").partition("## The layout")[2].partition("tests/")[0]
     packages = {name.split(".")[0] for name in PACKAGES} - {"__init__"}
     assert [name for name in sorted(packages) if f"{name}/" not in listed] == []
 
 
 def test_documents_and_docstrings_name_existing_files() -> None:
-    """Each file name exists, and each name of a module in a package's docstring."""
+    """Each file named in a page or docstring exists, as does each module named in a package's docstring."""
     folders = (".github", "metalnb", "docs", "benchmarks", "labextension", "tests")
     files = [*ROOT.iterdir(), *(path for folder in folders for path in Path(ROOT, folder).rglob("*"))]
     names, stems = {path.name for path in files}, {path.stem for path in files}

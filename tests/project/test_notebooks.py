@@ -124,7 +124,7 @@ def test_the_committed_outputs_are_of_one_run_from_the_top(path: Path) -> None:
 
 
 @each_notebook
-def test_nothing_of_the_machine_it_ran_on_is_committed(path: Path) -> None:
+def test_notebooks_contain_no_paths_of_the_machine_that_ran_them(path: Path) -> None:
     text = path.read_text("utf-8")
     assert not re.search(r"/(home|root|Users|tmp|work)/", text)
 

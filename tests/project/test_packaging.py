@@ -96,7 +96,7 @@ def test_the_wheel_holds_the_package_whole(wheel: Path) -> None:
     assert members(wheel) == package_files()
 
 
-def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
+def test_the_wheel_contains_the_files_that_are_not_python(wheel: Path) -> None:
     """Spot checks that do not depend on the rule for what is packaged."""
     held = members(wheel)
     assert {"metalnb/py.typed", "metalnb/__init__.pyi"} <= held

@@ -180,7 +180,7 @@ def test_every_method_passes_the_parameters_of_its_stub(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("path", MODULE_STUBS, ids=lambda path: path.parent.name)
-def test_a_module_declares_its_names_as_they_are(path: Path) -> None:
+def test_a_module_stub_matches_the_module(path: Path) -> None:
     module, tree = MODULE_STUBS[path], ast.parse(path.read_text("utf-8"))
     functions = definitions(tree, decorated=False)
     ops = definitions(tree, decorated=True)

@@ -27,7 +27,7 @@ def saxpy() -> mnb.Kernel:
     return mnb.compile(source)["saxpy"]
 
 
-def test_the_cell_computes_what_the_comment_says(saxpy: mnb.Kernel) -> None:
+def test_the_cell_computes_the_result_in_the_comment(saxpy: mnb.Kernel) -> None:
     (call,) = (text for kind, text in BLOCKS if kind == "python" and "arange" in text)
     names = {"np": np, "saxpy": saxpy}
     exec(call, names)  # noqa: S102  (this repository's own code)

@@ -92,7 +92,7 @@ def test_an_issue_form_is_one_that_github_shows(path: Path) -> None:
         assert field.keys() <= {"type", "id", "attributes", "validations"}
 
 
-def test_bugs_are_reported_with_what_doctor_prints() -> None:
+def test_bug_reports_ask_for_doctors_output() -> None:
     fields = {field["id"]: field for field in load(GITHUB / "ISSUE_TEMPLATE" / "bug.yml")["body"]}
     assert "python -m metalnb doctor" in fields["doctor"]["attributes"]["description"]
     assert fields["doctor"]["validations"] == {"required": True}

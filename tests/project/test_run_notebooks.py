@@ -28,7 +28,7 @@ def read(executed: Path) -> Any:
 
 
 def test_outputs_are_kept_and_summed_up(tmp_path: Path) -> None:
-    """Including the output of a cell that is meant to raise: the run succeeds."""
+    """A cell that is meant to raise keeps its output, and the run succeeds."""
     rows = "for i in range(9): print('row', i)"
     cells = ("print(6 * 7)", "import metalnb\nmetalnb.__name__", rows, "1 / 0")
     done, executed = run(tmp_path, *cells, tags=("raises-exception",))

@@ -52,7 +52,7 @@ def test_order_holds_the_reachable_blocks_with_dominators_first(flow: ControlFlo
         assert all(flow.number[a] < flow.number[b] for b in dominated - {a})
 
 
-def test_block_dominates_what_no_path_reaches_without_it(flow: ControlFlow) -> None:
+def test_a_block_dominates_the_blocks_that_every_path_reaches_through_it(flow: ControlFlow) -> None:
     for a, dominated in dominated_by(flow).items():
         assert {b for b in flow.order if flow.dominates(a, b)} == dominated
 
@@ -68,7 +68,7 @@ def test_immediate_dominator_is_dominated_by_all_other_dominators(flow: ControlF
             assert all(flow.idom[a] in dominated[d] for d in dominators)
 
 
-def test_latches_branch_to_a_block_that_dominates_them(flow: ControlFlow) -> None:
+def test_each_latch_branches_to_a_block_that_dominates_the_latch(flow: ControlFlow) -> None:
     dominated = dominated_by(flow)
     latches = {(a, b) for a, b in edges_of(flow) if a in dominated[b]}
     assert {(a, header) for header, loop in flow.loops.items() for a in loop.latches} == latches

@@ -18,7 +18,7 @@ LONGS[1] = 3
 ARGUMENTS = """device uint* out, device const long* b, device const float* f, device const uchar* c,
     uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]]"""
 
-# Kernels as reduced by tests/fuzz: what was wrong, the body, and what thread i writes.
+# Kernels as reduced by tests/fuzz: the past fault, the body, and the value that thread i writes.
 WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
     "lanes that leave an inner loop one by one for the outer loop's next iteration": ("""
         half v1 = half(0);
@@ -70,7 +70,7 @@ def test_kernels_once_miscompiled_give_right_results(name: str, math: str, threa
 
 
 def test_a_block_without_active_lanes_sets_no_scalar() -> None:
-    """It did when the block was too short to be skipped: the last predecessor's value was used."""
+    """A block too short to be skipped once did: the last predecessor's value was used."""
     add = mnb.compile(f"""{HEAD}
         kernel void f(device const float* x, constant uint& n, device atomic_uint* cells,
                       uint size [[threads_per_threadgroup]]) {{
@@ -126,7 +126,7 @@ def test_high_halves_of_small_numbers_are_right(kind: str, instruction_set: None
     ("quad_sum(x << 24)", lambda values: np.add.reduce(values.reshape(8, 4) << 24, axis=1).repeat(4)),
 ])  # fmt: skip
 def test_signed_reductions_of_lanes_wrap(call: str, each: Callable[[np.ndarray], np.ndarray]) -> None:
-    """Also where clang could conclude, from positive operands, that the result is positive."""
+    """Results wrap even where clang could conclude, from positive operands, that the result is positive."""
     reduce = mnb.compile(f"""{HEAD}
         kernel void f(device const uchar* b, device int* o, uint i [[thread_position_in_grid]]) {{
             const int x = b[i], all = {call};

@@ -54,7 +54,7 @@ def test_uniform_loop_results_need_no_select_per_iteration(loop: str, chosen: bo
 
 @pytest.mark.parametrize(("index", "pinned"), [("(l ^ 5) * 3 & 31", False), ("(l ^ as_type<uint>(x[0])) & 31", True)])
 def test_values_of_the_lane_alone_stay_constants_across_a_barrier(index: str, pinned: bool) -> None:
-    """It was once pinned: products of SIMD-group matrices shuffled by an index register, at a sixth of the speed."""
+    """Such values were once pinned, so matrix products shuffled by an index register, at a sixth of the speed."""
     step = "o[i] += simd_shuffle(x[i + k], from); threadgroup_barrier(mem_flags::mem_device);"
     unit = kernel(f"uint from = {index}; for (uint k = 0; k < 9; ++k) {{ {step} }}").unit
     made = vectorize(read_module(vector_build.thread_text(unit)), ROW, vector_build.machine())
@@ -145,7 +145,7 @@ _TARGETS = {
     (40, {"AVX-512": 16, "AVX2": 8, "NEON": 8, "SSE": 8}),
 ])  # fmt: skip
 def test_values_that_are_live_at_once_decide_on_the_lanes(values: int, lanes: dict) -> None:
-    """Each is used in a second loop, which clang unrolls like the first, so all are live between them."""
+    """Each value is used in a second loop, which clang unrolls like the first, so all are live between the loops."""
     uses = f"""
         float v[{values}]; float sum = 0;
         _Pragma("unroll") for (uint k = 0; k < {values}; ++k) sum = max(sum * 3, v[k] = x[i * {values} + k]);

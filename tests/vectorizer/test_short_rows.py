@@ -69,7 +69,7 @@ def wanted(threadgroup: tuple[int, int], x: np.ndarray[Any, Any]) -> np.ndarray[
 
 @pytest.mark.parametrize("threadgroup", list(ROWS))
 @pytest.mark.parametrize("checked", [True, False])
-def test_short_rows_hold_what_their_threads_compute(threadgroup: tuple[int, int], checked: bool) -> None:
+def test_short_rows_write_their_threads_results(threadgroup: tuple[int, int], checked: bool) -> None:
     x = np.random.default_rng(8).integers(0, 1000, 1 << 16).astype(np.float32)
     dispatch = prepared(threadgroup, x, checked=checked)
     dispatch.run()
@@ -82,7 +82,7 @@ def test_short_rows_hold_what_their_threads_compute(threadgroup: tuple[int, int]
 
 
 @pytest.mark.parametrize("threadgroup", list(ROWS))
-def test_short_rows_count_what_their_lanes_do(threadgroup: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_rows_count_their_lanes_operations(threadgroup: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     dispatch = prepared(threadgroup, np.arange(1 << 16, dtype=np.float32), checked=True)
 
     def counts() -> list[Any]:

@@ -32,7 +32,7 @@ def instruction_set(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         pytest.skip("instruction sets of x86-64")
     flags = tuple(f"-march={request.param}" if f.startswith("-march=") else f for f in toolchain.flags())
     monkeypatch.setattr(toolchain, "flags", lambda: flags)
-    monkeypatch.setattr(compiled, "_programs", OrderedDict())  # it does not distinguish instruction sets
+    monkeypatch.setattr(compiled, "_programs", OrderedDict())  # the name does not distinguish instruction sets
 
 
 def kernel(body: str, math: str = "fast", head: str = "") -> mnb.Kernel:

@@ -17,7 +17,7 @@ __all__ = ["KINDS", "Edit", "apply_edits", "entry", "merge_blocks", "prune"]
 
 
 class Edit(NamedTuple):
-    """What happens to one instruction.
+    """A change to one instruction.
 
     Attributes
     ----------

@@ -123,7 +123,7 @@ def test_a_dropped_mask_remains_and_little_else(ask: Callable[..., Question]) ->
     assert {"store", "br", "call"} <= {made.opcode for made in entry(smallest)}
 
 
-def test_reducer_keeps_what_the_vectorizer_raises_on(
+def test_the_reducer_keeps_the_code_that_makes_the_vectorizer_raise(
     ask: Callable[..., Question], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(*_: Any) -> None:

@@ -207,6 +207,6 @@ def test_the_standards_names_and_numpys_calls() -> None:
         (lambda x: mnb.linalg.matrix_power(x, 2), ValueError, "needs square matrices"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) -> None:
+def test_invalid_calls_are_refused(call: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         call(mnb.ones((3, 4)))

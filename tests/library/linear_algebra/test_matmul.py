@@ -27,7 +27,7 @@ def kernels_of(a: Array, b: Array) -> list[str]:
     return [step.kernel.rsplit("_float", 1)[0] for step in plan_product(*laid_out, (), "float32").steps]
 
 
-# A float and an integer: test_library multiplies others, and the long tests all of them.
+# One float and one integer dtype; test_library covers more, and the long tests cover all.
 @pytest.mark.long(unless=lambda dtype: dtype in {"float32", "uint8"})
 @pytest.mark.parametrize("dtype", ALL)
 def test_every_code_path_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
@@ -118,7 +118,7 @@ def test_products_of_views_with_offsets_match_numpy(rng: np.random.Generator) ->
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_not_a_number_and_infinity(layout: str) -> None:
-    """They spread to their own row and column, by IEEE 754; a panel's idle lanes spread nothing."""
+    """NaN and infinity spread within their row and column, by IEEE 754; a panel's idle lanes spread nothing."""
     for m, n, k in ((13, 33, 70), (3, 300, 70), (13, 5, 70), (1, 70, 90)):
         a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
         a[0, 3], b[5, n - 1], b[3, 1] = np.nan, np.inf, 0
@@ -171,8 +171,8 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
         assert (np.abs(result.astype("float32").read() - wide) <= 1.01 * ulp).all()
 
 
-def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
-    """They are rounded when stored or, if K is split, when the parts are added."""
+def test_16_bit_floats_are_converted_to_float_while_packing() -> None:
+    """Sums are rounded when stored or, if K is split, when the parts are added."""
     for shape, made in (((300, 300, 300), ["matmul_panels_float_half"]),
                         ((40, 9003, 49), ["matmul_panels_float", "add_parts_half"])):  # fmt: skip
         m, k, n = shape

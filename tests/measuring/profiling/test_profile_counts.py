@@ -26,7 +26,7 @@ def test_branches_at_which_lanes_diverge_are_counted() -> None:
     assert by_line[7].flops == 4 * 4 * sum(range(8))
 
 
-def test_lanes_are_a_mean_over_what_a_line_executes() -> None:
+def test_lanes_are_a_mean_over_a_lines_executions() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         float s = x[i];
         if (i % 2)
@@ -95,7 +95,7 @@ def test_branch_without_active_lanes_is_skipped() -> None:
     assert (by_line[4].runs, by_line[5].runs, by_line[5].lanes) == (8, 4, 32)
 
 
-def test_registers_grow_with_what_is_alive() -> None:
+def test_registers_grow_with_the_live_values() -> None:
     found = []
     for count in (2, 30):
         text = f"""kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {{

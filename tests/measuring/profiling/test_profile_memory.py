@@ -281,7 +281,7 @@ def test_constants_do_not_travel() -> None:
     assert {a.name: (a.space, a.sectors) for a in profile.accesses if a.kind == "read"} == {
         "x": ("constant", 0), "a": ("constant", 0),
     }  # fmt: skip
-    assert profile.bytes == 256  # only what is written
+    assert profile.bytes == 256  # only the bytes written
 
 
 @pytest.mark.parametrize(("bins", "contended", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])

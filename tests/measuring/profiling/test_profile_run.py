@@ -61,7 +61,7 @@ def four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("four_workers")
-def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_workers_count_the_same_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     dispatch = mixed()
     main, take, change = threading.current_thread(), ThreadgroupQueue.take, threading.Condition()
     helpers: set[threading.Thread] = set()  # those with a piece
@@ -96,7 +96,7 @@ def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) ->
 def test_exception_of_a_helper_reaches_the_caller(
     error: BaseException, when: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """It ends all workers, and the next run counts as if nothing had happened."""
+    """The exception ends all workers, and the next run counts as if nothing had happened."""
     dispatch = mixed()
     expected = counts_of(dispatch)[0]
     main = threading.current_thread()

@@ -139,7 +139,7 @@ def test_barrier_waits_are_a_finding() -> None:
 # ---- The text.
 
 
-def test_the_text_says_what_the_page_says(tile: Profile) -> None:
+def test_the_text_and_the_page_state_the_same(tile: Profile) -> None:
     text = repr(tile)
     assert text.startswith("f: 32 × 32 threads in threadgroups of 32 × 32; its one threadgroup counted\n")
     assert "1,024 flops" in text
@@ -236,7 +236,7 @@ def test_bounds_are_counts_over_rates(tile: Profile) -> None:
     assert lasting == sorted(lasting, reverse=True)
 
 
-def test_an_estimate_is_called_one_and_says_what_is_not_public(tile: Profile) -> None:
+def test_an_estimate_is_labeled_and_states_unpublished_figures(tile: Profile) -> None:
     said = describe_estimate(tile, "M1 Ultra")
     assert said == (
         "on an M1 Ultra, estimate: at least 815 ns for threadgroup memory (32-way conflicts, line 8), 49.4 ns for "
