@@ -65,3 +65,12 @@ def test_a_template_s_kernel_is_warned_of_once() -> None:
     with pytest.warns(mnb.MetalnbWarning, match="never reach") as caught:
         mnb.compile(f"{cell}    if (i >= n) return;\n    s[l] = x[i]; {SYNC} x[i] = s[0];\n}}\n{made}")
     assert len(caught) == 1
+
+
+def test_a_barrier_after_a_branch_of_the_same_macro_is_not_reported() -> None:
+    """All that a macro writes has the position of its use."""
+    body = f"s[l] = x[i]; if (l < 128) s[l] += 1; {SYNC} x[i] = s[255 - l]; }}"
+    cell = " ".join(HEAD.partition("kernel")[2].split())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mnb.compile(f"#include <metal_stdlib>\nusing namespace metal;\n#define K kernel {cell} {body}\nK\n")

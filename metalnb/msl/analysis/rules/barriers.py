@@ -106,7 +106,8 @@ class _Threads:
             for declared in (declaration, *children_of(declaration)):
                 self._assign(declared, declared.kind.name, is_partial=is_partial)
         if self._is_divergent(children[first]):
-            self.branches += [(_offset(c), c.extent.end.offset) for c in children[first + 1 :]]
+            arms = [c for c in children[first + 1 :] if _offset(c) > _offset(cursor)]  # else one macro has written both
+            self.branches += [(_offset(arm), arm.extent.end.offset) for arm in arms]
             is_partial = True
         return [(c, is_partial) for c in children[first + 1 :]]
 
