@@ -1,6 +1,7 @@
-"""The functions behind an array's operators and methods, by name: filled from above, as arrays do not import kernels.
+"""The functions behind an array's operators and methods, by name. Higher layers register them, so that this layer
+need not import kernels.
 
-``implementations["add"]`` is what ``a + b`` calls. The names are the ops' names, and the few others that
+``a + b`` calls ``implementations["add"]``. The names are those of the ops and a few more, which
 `library_kernels.array_methods` lists. ``metalnb/__init__.py`` sets `Implementations.find`; the kernel library is
 loaded by the first look-up, not by ``import metalnb``.
 """
