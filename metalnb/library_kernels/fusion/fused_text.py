@@ -17,7 +17,7 @@ __all__ = ["FusedText"]
 
 DType = np.dtype[Any]
 
-# Matches a line that calls an op's function, and a function of floats only, without a preamble.
+# The record from which the kernels that reduce rows read how the rows are split.
 _SPLITS = """struct Splits {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
