@@ -1,7 +1,6 @@
-"""The functions behind an array's operators and methods, by name. Higher layers register them, so that this layer
-need not import kernels.
+"""The functions behind an array's operators and methods, by name; higher layers register them.
 
-``a + b`` calls ``implementations["add"]``. The names are those of the ops and a few more, which
+So this layer need not import kernels: ``a + b`` calls ``implementations["add"]``. The names are those of the ops and a few more, which
 `library_kernels.array_methods` lists. ``metalnb/__init__.py`` sets `Implementations.find`; the kernel library is
 loaded by the first look-up, not by ``import metalnb``.
 """

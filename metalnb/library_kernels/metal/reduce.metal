@@ -1,4 +1,4 @@
-// Reductions of many elements to one, by any monoid (an identity and an associative operation). Idea: a SIMD-group walks
+// Reductions of many elements to one by any monoid (an identity and an associative operation). Idea: a SIMD-group walks
 // one stretch of memory with eight loads in flight and keeps a result for each lane; lanes combine once, at the end.
 // The results of several stretches are reduced again. No thread waits for another threadgroup. Source: M. Harris,
 // "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum exact are N.

@@ -1,5 +1,6 @@
-"""Samples for elementwise ops, derived from their table rows: edge cases, random bits and values within the domain,
-all at several sizes.
+"""Samples for elementwise ops, derived from their table rows.
+
+They are edge cases, random bits and values within the domain, all at several sizes.
 """
 
 from __future__ import annotations
