@@ -187,7 +187,7 @@ arccosh = acosh
 
 @_op
 def adaptive_avg_pool2d(x: _ArrayLike, output_size: int | Sequence[int], /) -> Array:
-    """Return means of windows, as many as make images of a given size: x (N, C, H, W) or (C, H, W).
+    """Return means of as many windows as make images of a given size: x (N, C, H, W) or (C, H, W).
 
     Raises
     ------
@@ -222,7 +222,7 @@ def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False)
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
-    """Return whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
+    """Return whether all elements are close, as a 0-d array of bool. The parameters are those of `isclose`."""
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
@@ -317,7 +317,7 @@ def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = Fals
 
 @_op
 def argwhere(x: _ArrayLike, /) -> Array:
-    """Return the indices of the elements that are not 0: a row for each, int64, in memory order."""
+    """Return the indices of the elements that are not 0, as a row of int64 for each element, in memory order."""
 
 @_op
 def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) -> Array:
@@ -387,14 +387,14 @@ def astype(x: _ArrayLike, dtype: DTypeLike | None, /, *, copy: _bool = True, dev
     x : Array
     dtype : dtype
     copy : bool
-        False: return the array itself if it already has that dtype.
+        Whether to copy even if the array already has that dtype; if False, the array itself is returned then.
     device : str, optional
         The name of an engine.
 
     Returns
     -------
     Array
-        Contiguous, of x's shape. Floats become integers by truncation; a value that does not fit is undefined, as in C.
+        Contiguous, with x's shape. Floats are truncated to integers; as in C, a value that does not fit is undefined.
     """
 
 @_op
@@ -485,7 +485,7 @@ def average(
     returned: _bool = False,
     keepdims: _bool = False,
 ) -> Any:
-    """Weighted mean: Σ w x / Σ w.
+    """Return the weighted mean: Σ w x / Σ w.
 
     Parameters
     ----------
@@ -575,8 +575,8 @@ def batch_norm(
     Raises
     ------
     ValueError
-        For shapes that do not fit, without running statistics if not training, for a batch of one element per
-        channel, and for statistics that cannot be moved in their own memory; nothing is moved then.
+        If shapes do not fit, running statistics are missing though not training, the batch has one element per channel,
+        or statistics cannot be updated in their own memory. In these cases no statistic is changed.
     """
 
 @_op
@@ -603,7 +603,8 @@ def bincount(x: _ArrayLike, /, weights: _ArrayLike | None = None, minlength: int
     Returns
     -------
     Array
-        One longer than the largest number: int64, with weights their dtype (integers: float32).
+        Its length is the largest number plus one, or `minlength`. The dtype is int64, or with weights their dtype
+        (float32 if they are integers).
 
     Raises
     ------
@@ -750,7 +751,7 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
     Raises
     ------
     ValueError
-        If they do not broadcast.
+        If the arrays do not broadcast.
     """
 
 @_op
@@ -921,7 +922,7 @@ def conv2d(
     weight : Array (O, C / groups, h, w)
     bias : Array (O,), optional
     stride, dilation : int or pair of int
-        The steps from one window to the next, and from one element of a window to the next.
+        The step between windows, and the step between the elements of a window.
     padding : int, pair of int, "same" or "valid"
         Zeros around each image; ``same`` keeps its size, for a stride of 1.
     groups : int
@@ -1007,7 +1008,7 @@ def cosh(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def count_nonzero(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Number of elements that are not zero, as int64; parameters as for `sum`."""
+    """Return the number of elements that are not zero, as int64; parameters as for `sum`."""
 
 @_op
 def cov(
@@ -1029,9 +1030,9 @@ def cov(
     rowvar : bool
         False: variables are columns.
     bias : bool
-        Whether to divide by the number of observations instead of one less.
+        Whether to divide by the number of observations instead of that number minus one.
     ddof : int, optional
-        The number to subtract from that; takes precedence over `bias`.
+        The number to subtract from the number of observations; it takes precedence over `bias`.
 
     Returns
     -------
@@ -1063,7 +1064,7 @@ def cross_entropy(
 
 @_op
 def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
-    """Largest of each element and all before it along an axis; NaN from the first NaN on.
+    """Return the largest of each element and all before it along an axis; NaN from the first NaN on.
 
     Parameters
     ----------
@@ -1079,7 +1080,7 @@ def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
 
 @_op
 def cummin(x: _ArrayLike, /, axis: int | None = None) -> Array:
-    """Smallest of each element and all before it along an axis; NaN from the first NaN on, like `cummax`."""
+    """Return the smallest of each element and all before it along an axis; NaN from the first NaN on, like `cummax`."""
 
 @_op
 def cumulative_prod(
@@ -1090,7 +1091,7 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: _bool = False,
 ) -> Array:
-    """Product of each element and all before it along an axis; with `include_initial` it starts with 1.
+    """Return the product of each element and all before it along an axis; `include_initial` makes it start with 1.
 
     As `cumulative_sum` otherwise.
     """
@@ -1105,7 +1106,7 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: _bool = False,
 ) -> Array:
-    """Sum of each element and all before it along an axis.
+    """Return the sum of each element and all elements before it along an axis.
 
     Parameters
     ----------
@@ -1165,7 +1166,7 @@ def dequantize(
     Parameters
     ----------
     words, scales, minima : Array
-        What `quantize` returns.
+        The arrays that `quantize` returns.
     dtype : dtype, optional
         The dtype of the result, a float; by default that of the scales.
 
@@ -1183,12 +1184,12 @@ def dequantize(
 
 @_op
 def diag(x: _ArrayLike, /, k: int = 0) -> Array:
-    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; for a matrix, a view of that diagonal.
+    """Return a matrix with a row on its k-th diagonal and zeros elsewhere; for a matrix, a view of that diagonal.
 
     Raises
     ------
     ValueError
-        Unless there are one or two axes.
+        Unless the array has one or two axes.
     """
 
 @_op
@@ -1214,7 +1215,7 @@ def diagonal(x: _ArrayLike, /, offset: int = 0, axis1: int = -2, axis2: int = -1
     Returns
     -------
     Array
-        The other axes, then the diagonal's.
+        The other axes, then the axis of the diagonals.
     """
 
 @_op
@@ -1291,10 +1292,10 @@ true_divide = divide
 
 @_op
 def dot(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Sums of products over the last axis of x1 and the last but one of x2, or a vector's only axis.
+    """Return sums of products over the last axis of x1 and the second to last axis of x2, or a vector's only axis.
 
-    As `matmul` for vectors and matrices; an elementwise product if one is a number; and if x2 has more than two axes,
-    every matrix of x1 with every matrix of x2.
+    Vectors and matrices are multiplied as by `matmul`, and a number is multiplied with every element. If x2 has more
+    than two axes, every matrix of x1 is multiplied with every matrix of x2.
     """
 
 @_op
@@ -1309,7 +1310,7 @@ def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generat
         Between 0 and 1.
     training : bool
     generator : metalnb.random.Generator, optional
-        By default that of `metalnb.random`, which `metalnb.random.seed` restarts.
+        By default the generator of `metalnb.random`, which `metalnb.random.seed` restarts.
 
     Raises
     ------
@@ -1338,13 +1339,13 @@ def einsum(subscripts: str, /, *operands: _ArrayLike, optimize: _bool = True) ->
         once, in alphabetical order. ``...`` means all other axes, which broadcast.
     *operands : Array
     optimize : bool
-        Whether to choose the order of the products by their sizes; else it is from left to right.
+        Whether to choose the order of the products by their sizes; otherwise it is from left to right.
 
     Returns
     -------
     Array
-        In the dtype that the operands promote to, which intermediate results also have. Each product of two operands is
-        a matrix product, after a copy if the axes need another order.
+        In the dtype that the operands promote to, which is also that of intermediate results. Each product of two
+        operands is a matrix product, after a copy if the axes need another order.
 
     Raises
     ------
@@ -1404,7 +1405,7 @@ def empty_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return an uninitialized array with another's shape and dtype, unless either is given."""
+    """Return an uninitialized array; its shape and dtype are those of another array unless given."""
 
 @_op
 def equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1552,12 +1553,12 @@ def eye(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return a matrix with ones on its k-th diagonal, zeros elsewhere.
+    """Return a matrix with ones on its k-th diagonal and zeros elsewhere.
 
     Parameters
     ----------
     n_rows, n_cols : int
-        Its shape; square if the second is omitted.
+        The shape; the matrix is square if `n_cols` is omitted.
     k : int
         Diagonals above the main one are positive.
     """
@@ -1565,7 +1566,7 @@ identity = eye
 
 @_op
 def flatnonzero(x: _ArrayLike, /) -> Array:
-    """Return the positions of the elements that are not 0, counted through the array, last axis fastest: int64."""
+    """Return the positions of the elements that are not 0 in the flattened array, as int64."""
 
 @_op
 def flip(x: _ArrayLike, /, axis: int | Sequence[int] | None = None) -> Array:
@@ -1725,7 +1726,7 @@ def full_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return an array filled with a value, with another array's shape and dtype, unless either is given."""
+    """Return an array filled with a value; its shape and dtype are those of another array unless given."""
 
 @_op
 def gcd(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1755,7 +1756,7 @@ def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out
     Parameters
     ----------
     x : Array
-        Of all dtypes; integers and bool are converted to float32.
+        Any dtype; integers and bool are converted to float32.
     approximate : {"none", "tanh"}
         ``tanh`` is the formula x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which older models were trained with.
     out : Array, optional
@@ -1782,7 +1783,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return `num` numbers from `start` to `stop` with a constant ratio; rounding errors as for `logspace`.
+    """Return `num` numbers from `start` to `stop` with a constant ratio; rounding errors are those of `logspace`.
 
     Raises
     ------
@@ -1881,7 +1882,7 @@ def group_norm(
     Returns
     -------
     Array
-        With x's shape and dtype, by one kernel; on a GPU by one pass of `layer_norm`, and one for the weights.
+        With x's shape and dtype. One kernel computes it; on a GPU, `layer_norm` and a second pass for the weights do.
 
     Raises
     ------
@@ -2007,7 +2008,7 @@ def histogram(
     density: _bool = False,
     weights: _ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Count the elements between each two edges.
+    """Count the elements between adjacent edges.
 
     Parameters
     ----------
@@ -2027,8 +2028,8 @@ def histogram(
     counts : Array
         int64; float32 with weights or density.
     edges : Array
-        float32, one more. Each bin includes its lower edge, the last one both. Elements outside, and NaN, are not
-        counted.
+        float32, one more than bins. Each bin includes its lower edge, and the last bin both edges. NaN and elements
+        outside the edges are not counted.
 
     Raises
     ------
@@ -2097,11 +2098,11 @@ def imag(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def indices(dimensions: tuple[int, ...], /, *, dtype: DTypeLike | None = ..., device: str | None = None) -> Array:
-    """Return the index of each element of a shape along each axis, as an array of the axes, then the shape."""
+    """Return the index of each element of a shape along each axis, as an array (number of axes, *shape)."""
 
 @_op
 def inner(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Sums of products over the last axes of two arrays; an elementwise product if one is a number."""
+    """Return sums of products over the last axes of two arrays, or the elementwise product if one is a number."""
 
 @_op
 def instance_norm(
@@ -2125,18 +2126,18 @@ def interp(
     right: float | None = None,
     period: float | None = None,
 ) -> Array:
-    """Return the values at x of the piecewise linear function through points.
+    """Return the values at x of the piecewise linear function through some points.
 
     Parameters
     ----------
     x : Array
-        The positions; of any dtype, converted to float32.
+        The positions. Every dtype is converted to float32.
     xp, fp : Array or sequence of float, of one length
         The points, with increasing xp.
     left, right : float, optional
         The values before the first point and after the last; by default the first and last of fp.
     period : float, optional
-        The period of x and xp, which then need not increase; left and right are ignored.
+        The period of x and xp. If it is given, xp need not increase, and left and right are ignored.
 
     Returns
     -------
@@ -2146,12 +2147,12 @@ def interp(
     Raises
     ------
     ValueError
-        If there is no point, or xp and fp are not two rows of the same length.
+        If there is no point, or xp and fp are not one-dimensional with the same length.
     """
 
 @_op
 def intersect1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Return the values that are in both of two arrays, each once, sorted."""
+    """Return the distinct values that are in both of two arrays, sorted."""
 
 @_op
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
@@ -2162,7 +2163,7 @@ def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal
     x1, x2 : Array or number
         Integers and bool are converted to float32.
     rtol, atol : float
-        Relative to x2, and absolute.
+        The relative tolerance, times |x2|, and the absolute tolerance.
     equal_nan : bool
         Whether NaN is close to NaN.
 
@@ -2260,17 +2261,17 @@ def kl_div(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> 
 
 @_op
 def kron(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Kronecker product: each element of x1 times all of x2, as blocks; a single broadcast multiplication.
+    """Return the Kronecker product, whose blocks are each element of x1 times all of x2, by one multiplication.
 
     Parameters
     ----------
     x1, x2 : Array
-        Axes of length 1 are prepended to the one with fewer.
+        Axes of length 1 are prepended to the array with fewer axes.
 
     Returns
     -------
     Array
-        Along each axis, the product of both lengths.
+        Each axis has the product of both lengths.
     """
 
 @_op
@@ -2440,7 +2441,7 @@ def linspace(
     device: str | None = None,
     endpoint: _bool = True,
 ) -> Array:
-    """Return `num` evenly spaced numbers from `start` to `stop`, which is the last one unless ``endpoint=False``.
+    """Return `num` evenly spaced numbers from `start` to `stop`, which is included unless ``endpoint=False``.
 
     Raises
     ------
@@ -2688,7 +2689,7 @@ def logspace(
 
 @_op
 def logsumexp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Logarithm of the sum of the exponentials, without overflow: log Σ exp(x - m) + m, with m the largest element.
+    """Return the logarithm of the sum of exponentials, without overflow: log Σ exp(x - m) + m for the largest m.
 
     Parameters
     ----------
@@ -2717,8 +2718,8 @@ def matmul(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
     Returns
     -------
     Array (…, M, N)
-        In the dtype that the two promote to; a vector's axis is dropped. Integers wrap; float16 and bfloat16 are summed
-        in float32 and rounded once; for bool the result is whether any pair is true.
+        In the dtype that x1 and x2 promote to; a vector's axis is dropped. Integers wrap. float16 and bfloat16 are
+        summed in float32 and rounded once. For bool, the result is whether any pair is true.
 
     Raises
     ------
@@ -2737,12 +2738,12 @@ def matrix_transpose(x: _ArrayLike, /) -> Array:
     Raises
     ------
     ValueError
-        If there are fewer than two.
+        If the array has fewer than two axes.
     """
 
 @_op
 def max(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Largest element, or NaN if there is one.
+    """Return the largest element, or NaN if there is a NaN.
 
     Parameters
     ----------
@@ -2838,7 +2839,7 @@ def maximum(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array
 
 @_op
 def mean(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Arithmetic mean.
+    """Return the arithmetic mean.
 
     Parameters
     ----------
@@ -2857,7 +2858,7 @@ def mean(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False
 
 @_op
 def median(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Middle of the sorted elements, or the mean of the two in the middle; NaN if there is one.
+    """Return the middle one of the sorted elements, or the mean of the two in the middle; NaN if there is a NaN.
 
     Parameters
     ----------
@@ -2891,7 +2892,7 @@ def meshgrid(*arrays: _ArrayLike, indexing: str = 'xy') -> list[Array]:
 
 @_op
 def min(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Smallest element, or NaN if there is one; as `max`."""
+    """Return the smallest element, or NaN if there is a NaN; otherwise like `max`."""
 amin = min
 
 @_op
@@ -2955,7 +2956,7 @@ def mse_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -
     x, target : Array
         Of the same shape.
     reduction : {"mean", "sum", "none"}
-        How the elements' losses are combined; ``none``: one loss for each.
+        How the losses of the elements are combined; ``none`` returns a loss for each element.
 
     Returns
     -------
@@ -2990,7 +2991,7 @@ def multiply(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
 
 @_op
 def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace elements that are not finite: by default NaN by 0, and infinities by the dtype's largest numbers.
+    """Replace NaN by 0 and infinities by the dtype's largest and smallest numbers, or by the values given.
 
     Parameters
     ----------
@@ -3020,15 +3021,15 @@ def nanargmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = Fa
 
 @_op
 def nancumprod(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running products with NaN as 1, by default over the flattened array; two passes."""
+    """Return running products with NaN as 1, by default over the flattened array, in two passes."""
 
 @_op
 def nancumsum(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running sums with NaN as 0, by default over the flattened array; two passes."""
+    """Return running sums with NaN as 0, by default over the flattened array, in two passes."""
 
 @_op
 def nanmax(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Largest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
+    """Return the largest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
 
 @_op
 def nanmean(
@@ -3039,7 +3040,7 @@ def nanmean(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Arithmetic mean of the elements that are not NaN, or NaN if there are none. Parameters as for `mean`.
+    """Return the arithmetic mean of the elements that are not NaN, or NaN if there are none. Parameters as for `mean`.
 
     `dtype` converts the elements first.
     """
@@ -3050,7 +3051,7 @@ def nanmedian(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = 
 
 @_op
 def nanmin(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Smallest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
+    """Return the smallest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
 
 @_op
 def nanpercentile(
@@ -3073,7 +3074,7 @@ def nanprod(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Product of the elements that are not NaN, 1 if there are none; parameters and dtypes as for `sum`."""
+    """Return the product of elements that are not NaN, or 1 if there are none; parameters and dtypes as for `sum`."""
 
 @_op
 def nanquantile(
@@ -3098,7 +3099,7 @@ def nanstd(
     keepdims: _bool = False,
     ddof: float | None = None,
 ) -> Array:
-    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with the same parameters."""
+    """Return the standard deviation of elements that are not NaN: the square root of `nanvar`, with its parameters."""
 
 @_op
 def nansum(
@@ -3109,7 +3110,7 @@ def nansum(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Sum of the elements that are not NaN, 0 if there are none; parameters and dtypes as for `sum`."""
+    """Return the sum of the elements that are not NaN, or 0 if there are none; parameters and dtypes as for `sum`."""
 
 @_op
 def nanvar(
@@ -3122,7 +3123,7 @@ def nanvar(
     keepdims: _bool = False,
     ddof: float | None = None,
 ) -> Array:
-    """Variance of the elements that are not NaN; NaN unless more than `correction` remain. Parameters as for `var`.
+    """Return the variance of elements that are not NaN; NaN unless more than `correction` remain. See `var`.
 
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """
@@ -3196,7 +3197,7 @@ def nll_loss(
     Returns
     -------
     Array
-        In x's dtype, computed in float32. NaN for the mean of none.
+        In x's dtype, computed in float32. The mean of no targets is NaN.
 
     Raises
     ------
@@ -3213,7 +3214,7 @@ def nonzero(x: _ArrayLike, /) -> tuple[Array, ...]:
     Parameters
     ----------
     x : Array
-        With at least one axis.
+        The array; it must have at least one axis.
 
     Returns
     -------
@@ -3251,7 +3252,7 @@ def one_hot(x: _ArrayLike, /, num_classes: int = -1) -> Array:
     x : Array of integers
         0 or more.
     num_classes : int
-        The length of the rows; by default one more than the largest number, which the call waits for.
+        The length of the rows; by default the largest number plus one, for which the call waits.
 
     Raises
     ------
@@ -3272,11 +3273,11 @@ def ones_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return ones with another array's shape and dtype, unless either is given."""
+    """Return an array of ones; its shape and dtype are those of another array unless given."""
 
 @_op
 def outer(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Return the products of each element of one vector with each of another.
+    """Return the products of each element of one vector with each element of another.
 
     Parameters
     ----------
@@ -3290,7 +3291,7 @@ def outer(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
     Raises
     ------
     ValueError
-        If one is not a vector.
+        If an argument is not a vector.
 
     References
     ----------
@@ -3307,8 +3308,8 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
     pad_width : int, pair of int, or a pair for each axis
         The number of elements before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
-        Numbers; the outermost element repeated; the array mirrored at its outermost element, or beyond it; the array
-        repeated; uninitialized memory.
+        In this order, the new elements are constants, the outermost element, the array mirrored at its outermost
+        element or beyond it, the array repeated, or uninitialized memory.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: the values before and after.
 
@@ -3403,7 +3404,7 @@ power = pow
 
 @_op
 def prelu(x: _ArrayLike, weight: _ArrayLike, /) -> Array:
-    """Return x where it is positive, else x times a weight: one, or one for each channel (x's second axis).
+    """Return x where it is positive, else x times a weight; there is one weight, or one per channel (x's second axis).
 
     Parameters
     ----------
@@ -3425,15 +3426,15 @@ def prod(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
+    """Return the product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
 
 @_op
 def ptp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Largest minus smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
+    """Return the largest minus the smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
 
 @_op
 def put(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
-    """Write values at indices; if several go to the same position, the last is kept.
+    """Write values at indices; if several values go to the same position, the last one is kept.
 
     Parameters
     ----------
@@ -3454,7 +3455,7 @@ def put(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int | None = None)
     Raises
     ------
     IndexError
-        If an index is out of bounds; nothing is written then.
+        If an index is out of bounds; in that case, nothing is written.
     OverflowError
         If x's dtype cannot hold a Python number among the values.
     ValueError
@@ -3472,7 +3473,7 @@ def quantile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """Quantiles of the sorted elements: at q = 0 the least, at 1/2 the median; NaN if there is one.
+    """Return quantiles of the elements: the least at q = 0, the median at 1/2; NaN if there is a NaN.
 
     Parameters
     ----------
@@ -3511,7 +3512,7 @@ def quantize(w: _ArrayLike, /, bits: Literal[4, 8] = 4, *, symmetric: _bool = Fa
         Floating-point; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
     bits : {4, 8}
     symmetric : bool
-        Whether to omit the minima: 0 stays 0 and less is stored, but the steps are coarser.
+        Whether to omit the minima. 0 then stays 0 and less memory is needed, but the steps are coarser.
 
     Returns
     -------
@@ -3721,7 +3722,7 @@ def reshape(x: _ArrayLike, /, shape: int | Sequence[int], *, copy: _bool | None 
     shape : int or tuple of int
         One length may be -1, to be inferred from the others.
     copy : bool, optional
-        True: always a copy; False: an error if a view is impossible.
+        True always copies; False raises an error if a view is impossible.
 
     Raises
     ------
@@ -3755,7 +3756,7 @@ def roll(x: _ArrayLike, /, shift: int | Sequence[int], axis: int | Sequence[int]
     ----------
     x : Array
     shift : int or tuple of int
-        How far to move along each axis; several along one axis are added.
+        How far to move the elements along each axis; shifts along the same axis are added.
     axis : int or tuple of int, optional
         By default the array is flattened first.
 
@@ -3866,13 +3867,13 @@ def scaled_dot_product_attention(
     value : Array (…, S, V)
         Floating-point. The leading axes broadcast.
     attn_mask : Array, optional
-        Broadcast to (…, L, S): bool, true where a query attends to a key; or floats, added to the scores.
+        It broadcasts to (…, L, S). A bool mask is true where a query attends to a key; floats are added to the scores.
     is_causal : bool
         Whether a query attends only to keys up to its own position.
     scale : float, optional
         By default 1 / √E.
     enable_gqa : bool
-        Whether several heads of the query, its third axis from the end, share a head of key and value.
+        Whether several heads of the query (its third axis from the end) share a head of key and value.
 
     Returns
     -------
@@ -3929,7 +3930,7 @@ def searchsorted(
     Parameters
     ----------
     x1 : Array
-        Of one axis, sorted; NaN is larger than every number.
+        One-dimensional and sorted; NaN is larger than every number.
     x2 : Array
         The values.
     side : {"left", "right"}
@@ -3971,11 +3972,11 @@ def selu(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def setdiff1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Return the values of one array that are not in another, each once, sorted."""
+    """Return the distinct values of one array that are not in another, sorted."""
 
 @_op
 def setxor1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Return the values that are in exactly one of two arrays, each once, sorted."""
+    """Return the distinct values that are in exactly one of two arrays, sorted."""
 
 @_op
 def sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -4228,7 +4229,7 @@ def split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Ar
     Raises
     ------
     ValueError
-        If they would not be equal.
+        If the parts would not be equal.
     """
 
 @_op
@@ -4295,7 +4296,7 @@ def stack(arrays: Sequence[_ArrayLike], /, axis: int = 0) -> Array:
 
 @_op
 def std(x: _ArrayLike, /, axis: _Axis | None = None, *, correction: float = 0.0, keepdims: _bool = False) -> Array:
-    """Standard deviation: the square root of `var`, with the same parameters."""
+    """Return the standard deviation: the square root of `var`, with the same parameters."""
 
 @_op
 def subtract(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -4327,7 +4328,7 @@ def sum(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Sum of the elements.
+    """Return the sum of the elements.
 
     Parameters
     ----------
@@ -4365,7 +4366,7 @@ def take(x: _ArrayLike, indices: Any, /, axis: int | None = None) -> Array:
     Returns
     -------
     Array
-        With x's shape, the axis replaced by the indices' axes.
+        The shape is that of x, with the axis replaced by the axes of the indices.
 
     Raises
     ------
@@ -4375,19 +4376,19 @@ def take(x: _ArrayLike, indices: Any, /, axis: int | None = None) -> Array:
 
 @_op
 def take_along_axis(x: _ArrayLike, indices: _ArrayLike, /, axis: int = -1) -> Array:
-    """Return elements by one index per position; with the result of `argsort`, the sorted array.
+    """Return elements by an index for each position along an axis. The indices that `argsort` returns sort the array.
 
     Parameters
     ----------
     x : Array
     indices : Array of integers
-        As many axes as x; all but `axis` broadcast with x's.
+        They have as many axes as x; all axes but `axis` broadcast with those of x.
     axis : int
 
     Returns
     -------
     Array
-        Of the indices' shape, broadcast.
+        The shape is that of the indices, broadcast.
 
     Raises
     ------
@@ -4445,7 +4446,8 @@ def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, *, axes: int | tuple[Any, Any] 
     ----------
     x1, x2 : Array
     axes : int or pair of sequences of int
-        A number: the last axes of x1 with the first of x2; or the axes of x1 and those of x2, paired in order.
+        Either a number n, which pairs the last n axes of x1 with the first n of x2, or the axes of x1 and the axes of
+        x2, paired in order.
 
     Returns
     -------
@@ -4539,7 +4541,7 @@ def tri(
 
 @_op
 def tril(x: _ArrayLike, /, k: int = 0) -> Array:
-    """Return the lower triangles of matrices, zeros above the k-th diagonal.
+    """Return the lower triangles of matrices, with zeros above the k-th diagonal.
 
     Raises
     ------
@@ -4553,11 +4555,11 @@ def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | N
 
 @_op
 def tril_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of a matrix's lower triangle, as `tril_indices`."""
+    """Return the indices of a matrix's lower triangle, like `tril_indices` for its shape."""
 
 @_op
 def triu(x: _ArrayLike, /, k: int = 0) -> Array:
-    """Return the upper triangles of matrices, zeros below the k-th diagonal.
+    """Return the upper triangles of matrices, with zeros below the k-th diagonal.
 
     Raises
     ------
@@ -4571,7 +4573,7 @@ def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | N
 
 @_op
 def triu_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of a matrix's upper triangle, as `triu_indices`."""
+    """Return the indices of a matrix's upper triangle, like `triu_indices` for its shape."""
 
 @_op
 def trunc(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -4596,7 +4598,7 @@ def trunc(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def union1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Return the values that are in one of two arrays, each once, sorted."""
+    """Return the distinct values that are in at least one of two arrays, sorted."""
 
 @_op
 def unique(
@@ -4617,7 +4619,7 @@ def unique(
         Also return where each value first occurs, the position of each element among the values (in ar's shape), how
         often each occurs.
     equal_nan : bool
-        False: each NaN is distinct, as in `unique_values`.
+        Whether NaN is one value; if False, each NaN is distinct, as in `unique_values`.
 
     Returns
     -------
@@ -4657,12 +4659,12 @@ def vander(x: _ArrayLike, /, n: int | None = None, *, increasing: _bool = False)
     Raises
     ------
     ValueError
-        For more than one axis.
+        If the array has more than one axis.
     """
 
 @_op
 def var(x: _ArrayLike, /, axis: _Axis | None = None, *, correction: float = 0.0, keepdims: _bool = False) -> Array:
-    """Variance: the mean square of the distance from the mean.
+    """Return the variance: the mean square of the distance from the mean.
 
     Parameters
     ----------
@@ -4670,7 +4672,7 @@ def var(x: _ArrayLike, /, axis: _Axis | None = None, *, correction: float = 0.0,
     axis : int or tuple of int, optional
         By default all axes.
     correction : float
-        Subtracted from the number of elements before dividing: 1 for the unbiased estimate.
+        The number to subtract from the number of elements in the divisor; 1 gives the unbiased estimate.
     keepdims : bool
         Whether the axes stay, with length 1.
 
@@ -4719,7 +4721,7 @@ def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool 
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : float
-        The p.
+        The exponent p.
 
     Returns
     -------
@@ -4776,4 +4778,4 @@ def zeros_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return zeros with another array's shape and dtype, unless either is given."""
+    """Return an array of zeros; its shape and dtype are those of another array unless given."""

@@ -38,7 +38,7 @@ class Array(Operators, Methods, Protocols):
     offset : int
         Bytes from the start of the block to the first element.
     block : Block
-        The memory, which views share.
+        The memory; an array and its views share one block.
     """
 
     __slots__ = ()
@@ -67,7 +67,7 @@ def copy_of(host: np.ndarray[Any, Any], dtype: np.dtype[Any], engine: Engine | N
         return array
     array.block.settle()
     if host.dtype == np.bool_:
-        np.not_equal(host.view(np.uint8), 0, out=array.host, casting="unsafe")  # as NumPy always reads such bytes
+        np.not_equal(host.view(np.uint8), 0, out=array.host, casting="unsafe")  # any nonzero byte is True
     else:
         array.host[...] = host
     array.block.flush()

@@ -37,11 +37,11 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         floats become float32, integers int64. The bytes of bool must be 0 or 1, as in NumPy: shared memory is not
         checked (a copy turns every other byte into 1).
     dtype : dtype, optional
-        By default the data's own. float64 data needs an explicit dtype: nothing is narrowed silently.
+        By default the data's own dtype. float64 data needs an explicit dtype: nothing is narrowed silently.
     device : str, optional
-        The name of an engine; by default the one in use.
+        The name of an engine; by default the engine in use.
     copy : bool, optional
-        True: always; False: never, which is an error if one is needed; None: if needed.
+        True always copies, False raises an error if a copy is needed, and None copies only if needed.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
         as_dtype(data.dtype, "asarray")
     is_whole = data.flags.c_contiguous and data.flags.aligned and data.size > 0
     sharable = callers_own and fits and is_whole and data.flags.writeable and engine.caps.shared
-    if copy is False and not sharable and (data.size or not callers_own or not fits):  # an empty one shares nothing
+    if copy is False and not sharable and (data.size or not callers_own or not fits):  # an empty array shares no memory
         reason = _why_not_shared(data, fits=fits, callers_own=callers_own)
         raise ValueError(f"asarray: copy=False, but {reason}. Leave copy out.")
     if sharable and not copy:
@@ -79,7 +79,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
 
 
 def array(obj: Any, /, dtype: Any = None, *, device: str | None = None, copy: bool | None = True) -> Array:
-    """Return an array with its own memory; as `asarray`, but by default it copies."""
+    """Return an array with its own memory, like `asarray` with ``copy=True`` as the default."""
     return asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
@@ -91,14 +91,14 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     x : object
         An object with ``__dlpack__`` and ``__dlpack_device__``.
     device : str, optional
-        The name of an engine; by default that of an array of ours, else the one in use.
+        The name of an engine; by default the engine of `x` if it is a metalnb array, otherwise the engine in use.
     copy : bool, optional
         As for `asarray`.
 
     Raises
     ------
     BufferError
-        If the other library cannot export it to the CPU, or NumPy has no such dtype.
+        If the other library cannot export the array to the CPU, or NumPy lacks its dtype.
     ValueError
         When ``copy=False`` and a copy is needed.
     """
@@ -160,7 +160,7 @@ def _convert(source: Array, target_dtype: DType | None, engine: Engine, copy: bo
 
 
 def _as_numpy(obj: Any, target_dtype: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return the data as a NumPy array, and whether it is the given memory. Python numbers have no fixed size."""
+    """Return the data as a NumPy array, and whether it shares the given memory. Python numbers have no fixed size."""
     if is_masked(obj):
         raise TypeError("asarray: arrays have no mask. Pass x.filled(…).")
     if isinstance(obj, float):  # including NumPy's float64 scalars

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 class ArrayForm:
-    """Everything that a plan depends on: dtype, shape, strides, offset and engine. It is the key of plans."""
+    """Everything that a plan depends on: dtype, shape, strides, offset and engine. Plans are cached by this key."""
 
     __slots__ = ("contiguous", "strides")
 
@@ -77,7 +77,7 @@ class Core:
 
     @property
     def repeats(self) -> bool:
-        """Whether elements share memory, as in a broadcast view: such an array cannot be written to."""
+        """Whether elements share memory, as in a broadcast view. An array whose elements do is read-only."""
         return 0 in self.strides and any(n > 1 and s == 0 for n, s in zip(self.shape, self.strides, strict=True))
 
     @property
@@ -96,7 +96,7 @@ class Core:
         return np.ndarray(self.shape, self.dtype, self.block.host, self.offset, self.strides)
 
     def viewed(self, host: np.ndarray[Any, Any]) -> Self:
-        """Return the array for a NumPy view of `host`, as all views are made."""
+        """Return the array for a NumPy view of `host`; every view is made this way."""
         block = self.block
         start: int = block.host.__array_interface__["data"][0]
         offset = host.__array_interface__["data"][0] - start if host.size else 0
@@ -107,12 +107,12 @@ class Core:
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return a NumPy array of the same memory, without a copy.
 
-        While that array exists, every dispatch on the memory is waited for, since NumPy may read it at any moment.
+        While that NumPy array exists, each dispatch on its memory waits, since NumPy may read the memory at any moment.
 
         Returns
         -------
         numpy.ndarray
-            Same shape, strides and dtype. A copy if the engine's memory is not the host's.
+            It has the same shape, strides and dtype. It is a copy if the host cannot access the engine's memory.
         """
         if not self.engine.caps.shared:
             return self.read().copy()
@@ -136,7 +136,7 @@ class Core:
 
 
 def form_of(dtype: np.dtype[Any], shape: Shape, strides: Shape, offset: int, engine: Any) -> ArrayForm:
-    """Return the form of arrays with these properties."""
+    """Return the form that arrays with these properties share."""
     return _form(dtype, shape, strides, offset, engine)
 
 
@@ -157,7 +157,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def _is_whole(shape: Shape, strides: Shape, whole_strides: Shape) -> bool:
-    """Return whether strides visit memory as `whole_strides` do; that of an axis of one element does not matter."""
+    """Return whether an array with these strides is contiguous; strides of axes of one element do not matter."""
     if strides == whole_strides or 0 in shape:
         return True
     return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole_strides, strict=True))

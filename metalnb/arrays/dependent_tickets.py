@@ -1,4 +1,4 @@
-"""Tickets of dispatches that use the results of earlier ones, so that a fault is not missed by computing on."""
+"""Tickets of dispatches that use earlier results: they pass on the faults of the dispatches that computed those."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class DependentTicket:
     ----------
     own : Ticket
     parents : tuple of Ticket
-        The last dispatches on its arrays' memory. Each fault is raised once here: later dispatches on the same arrays
-        are not affected.
+        The last dispatches on its arrays' memory. This ticket raises each of their faults once; later dispatches on the
+        same arrays do not raise it again.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class DependentTicket:
 
     @property
     def allocated_outputs(self) -> tuple[str, ...]:
-        """As of the ticket of a checked dispatch, which alone has it."""
+        """The outputs that the wrapped ticket allocated; only a checked dispatch's ticket has this attribute."""
         names: tuple[str, ...] = self.own.allocated_outputs  # type: ignore[attr-defined]
         return names
 
@@ -54,7 +54,7 @@ class DependentTicket:
         Raises
         ------
         KernelFault
-            The first fault of the earlier ones that was not raised yet, or its own.
+            The first fault of an earlier dispatch that has not been raised yet, or this dispatch's own fault.
         """
         for ticket in may_have_failed(self.parents):
             ticket.wait()
@@ -68,7 +68,7 @@ def depth_of(ticket: Ticket) -> int:
 
 
 def may_have_failed(tickets: Iterable[Ticket], seen: set[int] | None = None) -> list[Ticket]:
-    """Return the engine's tickets among some tickets and those that they depend on, the earliest first."""
+    """Return the engine's own tickets among these tickets and the ones they depend on, the earliest first."""
     seen = set() if seen is None else seen
     found: list[Ticket] = []
     for ticket in tickets:
@@ -83,6 +83,6 @@ def may_have_failed(tickets: Iterable[Ticket], seen: set[int] | None = None) -> 
 
 
 def may_fail(ticket: Ticket) -> bool:
-    """Return whether a dispatch may have a fault that nobody has seen."""
+    """Return whether a dispatch may have a fault that has not been raised yet."""
     is_known = ticket.done or ticket.counted or getattr(ticket, "has_passed", False)
     return not is_known and not getattr(ticket, "has_raised", False)

@@ -78,7 +78,7 @@ def export_array(host: Host, options: dict[str, Any]) -> Any:
 
 
 def _capsule_of(lender: Any) -> Any:
-    """Request a capsule that states whether the memory is writable, which libraries before DLPack 1.0 cannot."""
+    """Request a capsule that states whether its memory is writable; libraries before DLPack 1.0 cannot provide one."""
     try:
         return lender.__dlpack__(max_version=(1, 0))
     except TypeError:

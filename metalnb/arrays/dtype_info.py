@@ -100,7 +100,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether a dtype is of a kind.
+    """Return whether a dtype belongs to a kind, such as ``"integral"``.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether a dtype, or an array's, converts to another without loss, by NumPy's rule "safe".
+    """Return whether a dtype, or an array's dtype, converts to another without loss (NumPy's rule "safe").
 
     Raises
     ------
@@ -142,7 +142,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     ValueError
         Without arguments, or with only Python scalars.
     TypeError
-        If there is no such dtype.
+        If they have no common dtype.
     """
     scalars = [a for a in arrays_and_dtypes if type(a) in {bool, int, float}]
     strong = [_dtype_of(a, "result_type") for a in arrays_and_dtypes if type(a) not in {bool, int, float}]

@@ -1,8 +1,8 @@
-"""The functions behind an array's operators and methods, by name: filled from above, as arrays do not import kernels.
+"""The functions behind an array's operators and methods, by name; higher layers register them.
 
-``implementations["add"]`` is what ``a + b`` calls. The names are the ops' names, and the few others that
-`library_kernels.array_methods` lists. ``metalnb/__init__.py`` sets `Implementations.find`; the kernel library is
-loaded by the first look-up, not by ``import metalnb``.
+So this layer need not import kernels. ``a + b`` calls ``implementations["add"]``. The names are those of the ops, and
+a few more that `library_kernels.array_methods` lists. ``metalnb/__init__.py`` sets `Implementations.find`; the first
+look-up loads the kernel library, ``import metalnb`` does not.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ __all__ = [
     "round_size",
 ]  # fmt: skip
 
-_NEVER: Any = object()  # in place of the dispatch after which a window was filled
+_NEVER: Any = object()  # in place of the fetched ticket while `host` is out of date
 _SMALLEST_BLOCK = 256
 _MAX_FREE_BYTES = 1 << 30  # keep at most this many bytes of free blocks for later arrays
 
@@ -34,11 +34,11 @@ class MemoryInfo(NamedTuple):
     ----------
     engine : str
     used : int
-        In blocks of arrays that are alive.
+        The bytes in blocks of live arrays.
     cached : int
-        In free blocks, kept for later arrays; `clear_cache` returns them to the system.
+        The bytes in free blocks, which are kept for later arrays; `clear_cache` returns them to the system.
     peak : int
-        The most that was in use at any time.
+        The maximum of the bytes in use so far.
     """
 
     engine: str
@@ -60,18 +60,18 @@ class Block:
     ----------
     engine : Engine
     memory : object
-        The engine's own or borrowed memory, which has the buffer protocol.
+        The engine's own memory, or borrowed memory; it supports the buffer protocol.
     host : numpy.ndarray
         The same bytes; access them only after `settle`.
     bound : object
-        The launch argument for it: `Engine.bind` of those bytes.
+        The launch argument for this memory, from `Engine.bind`.
     viewers : int
-        The number of other users (NumPy, DLPack) that may read it at any moment; while there are any, every dispatch on
-        it is waited for.
+        The number of other users (NumPy, DLPack) that may read the memory at any moment; while there is one, each
+        dispatch on the memory waits.
     lent : bool
-        Whether another library on the same device may write to it, in the order of the engine's dispatches.
+        Whether another library on the same device may write to the memory, in order with the engine's dispatches.
     ticket : Ticket or None
-        The last dispatch that uses it. An engine runs its dispatches in order, so earlier ones are done when it is.
+        The last dispatch that uses the memory. An engine runs dispatches in order, so all earlier ones finish first.
     """
 
     __slots__ = ("__weakref__", "_pool", "bound", "engine", "host", "lent", "memory", "ticket", "viewers")
@@ -102,10 +102,10 @@ class Block:
         KernelFault
         """
         if self.ticket is not None:
-            self.ticket.wait()  # not cleared: another thread may be about to wait for it, too
+            self.ticket.wait()  # keep the ticket: another thread may be about to wait for it, too
 
     def flush(self) -> None:
-        """Copy writes to `host` to the device; call it after each such write, before a dispatch."""
+        """Copy what was written to `host` to the device. Call this after writing and before the next dispatch."""
 
     def __del__(self) -> None:
         if self._pool is not None:
@@ -113,7 +113,7 @@ class Block:
 
 
 class DeviceBlock(Block):
-    """A block that the host cannot access: `host` is a window, which `settle` fills and `flush` writes back."""
+    """A block that the host cannot access: `host` is a copy, which `settle` updates and `flush` writes back."""
 
     __slots__ = ("_fetched_ticket",)
 
@@ -135,14 +135,14 @@ class DeviceBlock(Block):
         self.engine.copy_in(self.memory, 0, self.host)
 
     def receive(self, data: np.ndarray[Any, Any]) -> None:
-        """Copy the bytes of a contiguous array to the device, bypassing `host`, which is filled when it is read."""
+        """Copy the bytes of a contiguous array to the device without `host`, which is updated when it is next read."""
         super().settle()
         self.engine.copy_in(self.memory, 0, data.reshape(-1).view(np.uint8))
         self._fetched_ticket = _NEVER
 
 
 class Lease:
-    """Keeps a block's memory alive for another library: NumPy has it as its array's base as long as it needs it."""
+    """Keeps a block's memory alive for another library: NumPy holds it as the base of its array."""
 
     __slots__ = ("__array_interface__", "_block")
 
@@ -163,14 +163,14 @@ _Piece = tuple[Any, Any, Any, Any]  # memory, host, ticket and bound of a block
 
 
 class _FormerUse:
-    """The last dispatch on memory that belonged to another array: it is waited for, but its fault was that array's."""
+    """The last dispatch on memory that a new array reuses: the array waits for it but does not raise its fault."""
 
     __slots__ = ("_ticket",)
 
-    done = counted = True  # a fault is of no interest to the array that has the memory now
+    done = counted = True  # the array that now owns the memory ignores the fault
 
     def __init__(self, ticket: Any) -> None:
-        self._ticket = getattr(ticket, "own", ticket)  # without the dispatches that it depends on
+        self._ticket = getattr(ticket, "own", ticket)  # do not wait for the dispatches that it depends on
 
     def wait(self) -> None:
         ticket = self._ticket
@@ -178,7 +178,7 @@ class _FormerUse:
         with contextlib.suppress(KernelFault):
             ticket.wait()
         if not was_raised:
-            ticket.has_raised = False  # other arrays may have results of it
+            ticket.has_raised = False  # other arrays may hold its results
 
 
 class Pool:
@@ -232,7 +232,7 @@ class Pool:
         return memory, host, None, self.engine.bind(host)
 
     def take_back(self, block: Block) -> None:
-        """Keep a block that is no longer used. Dispatches run in order, so those that still use it do no harm."""
+        """Keep a block that no array uses. Dispatches that still use it do no harm, since dispatches run in order."""
         size = block.host.size
         ticket: Any = block.ticket
         if ticket is not None and type(ticket) is not _FormerUse and not ticket.done:
@@ -286,7 +286,7 @@ def borrow(data: Any, engine: Engine | None = None) -> Block:
     """Return a block over a C-contiguous NumPy array's memory."""
     host = data.reshape(-1).view(np.uint8)
     block = Block(engine or engines.current(), host, host, None)
-    block.viewers = 1  # permanent: its owner may read or write it at any moment
+    block.viewers = 1  # permanently: the owner of the memory may access it at any moment
     return block
 
 

@@ -15,7 +15,7 @@ __all__ = ["Methods"]
 
 
 def _flatten_arguments(args: tuple[Any, ...]) -> Any:
-    """Return the arguments of ``f(2, 3)`` like those of ``f((2, 3))``."""
+    """Return one tuple for the arguments of both ``f(2, 3)`` and ``f((2, 3))``."""
     return args[0] if len(args) == 1 and hasattr(args[0], "__iter__") else args
 
 
@@ -83,7 +83,7 @@ class Methods(OpMethods):
         return self.viewed(self.host.swapaxes(-1, -2))
 
     def item(self, *index: int) -> Any:
-        """Return one element as a Python scalar; without an index, the only one."""
+        """Return one element as a Python scalar; without an index, the only element."""
         return self.read().item(*index)
 
     def tolist(self) -> Any:
@@ -140,12 +140,12 @@ class Methods(OpMethods):
         array[...] = value
 
     def view(self, dtype: Any = None) -> Self:
-        """Return a view that reads the same bytes as another dtype; for bool a copy of whether each element is not 0.
+        """Return a view of the same bytes as another dtype; for bool, a copy that tells whether each element is not 0.
 
         Raises
         ------
         ValueError
-            If the sizes do not fit, as in NumPy, or the bytes of an element start where a GPU cannot read it.
+            If the sizes do not fit, as in NumPy, or an element would be misaligned for a GPU.
         """
         target_dtype = self.dtype if dtype is None else as_dtype(dtype, "view")
         if target_dtype == self.dtype or target_dtype.kind != "b":

@@ -62,7 +62,7 @@ def as_dtype(value: Any, caller: str = "dtype") -> DType:
     Raises
     ------
     TypeError
-        If arrays cannot have it.
+        If arrays cannot have this dtype.
     """
     if value is int:
         return np.dtype(np.int64)
@@ -98,7 +98,7 @@ def is_integer(dtype: DType) -> bool:
 
 
 def floating_dtype(dtype: DType) -> DType:
-    """Return the floating dtype for a dtype where floats are required: float32 for integers and bool."""
+    """Return the dtype to use where floats are required: float32 for integers and bool, otherwise the dtype itself."""
     return dtype if is_float(dtype) else np.dtype(np.float32)
 
 

@@ -28,10 +28,10 @@ class Protocols(Core):
     __array_priority__ = 100  # used by Dask: in an operation on two arrays, ours takes precedence
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """Return the namespace of its functions: metalnb (array API 2024.12)."""
+        """Return the module with the array API's functions: metalnb (array API 2024.12)."""
         if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
             raise ValueError(f"metalnb follows the array API 2024.12; got api_version={api_version!r}")
-        return importlib.import_module("metalnb")  # by its name: it is above this layer
+        return importlib.import_module("metalnb")  # imported by name, since it belongs to a higher layer
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if dtype is not None and np.dtype(dtype) != self.dtype:
@@ -55,7 +55,7 @@ class Protocols(Core):
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
         """Return the memory to bind as a kernel's argument."""
         if self.offset and not self.engine.caps.offsets:
-            self.block.settle()  # the engine copies an array that does not start at its buffer's start
+            self.block.settle()  # the engine copies an array that does not start at the beginning of its buffer
         return self.host
 
     def __metal_zeros__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -68,21 +68,21 @@ class Protocols(Core):
         """Start a kernel that uses some arrays."""
         ticket = start(self.engine, binary, arguments, grid, threadgroup, [a.block for a in all_of_them])
         if not self.engine.caps.offsets and any(a.offset for a in all_of_them):
-            ticket.wait()  # such a copy is copied back after the dispatch
+            ticket.wait()  # the engine's copy is copied back after the dispatch
         return ticket
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface, version 3: this memory, kept alive for as long as it is used.
 
-        Neither device memory nor bfloat16 has one: ``__array__`` copies the former and names the latter.
+        Device memory and bfloat16 arrays lack it; ``__array__`` copies the former and sets the dtype of the latter.
         """
         if not self.engine.caps.shared or self.dtype.kind == "V":
             raise AttributeError(f"an array of {self.dtype} on {self.device!r} has no __array_interface__")
         interface = dict(self.read().__array_interface__)
         if self.size:  # a buffer, not an address: the consumer keeps it alive
             buffer = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
-            self.block.settle()  # dispatches that started before this viewer was counted
+            self.block.settle()  # wait for dispatches that started before this viewer was counted
             interface |= {"data": buffer, "offset": self.offset}
         return interface
 
@@ -106,12 +106,12 @@ class Protocols(Core):
         }
 
     def __buffer__(self, _flags: int, /) -> memoryview:
-        if not self.engine.caps.shared:  # NumPy asks for a buffer first, and would mistake a copy for the memory itself
+        if not self.engine.caps.shared:  # NumPy asks for a buffer first, and would take a copy for the memory itself
             raise BufferError(f"memory of engine {self.device!r} is not the host's. Pass x.numpy(), a copy.")
         return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
 
     def __bytes__(self) -> bytes:
-        return self.read().tobytes()  # before Python 3.12 an array is not a buffer, and would be read as a sequence
+        return self.read().tobytes()  # before Python 3.12 an array is no buffer and would be read as a sequence
 
     def __dlpack__(
         self,
@@ -210,7 +210,7 @@ class Protocols(Core):
 
 
 def _overrides(kind: type, protocol: str) -> bool:
-    """Return whether another library's type implements one of NumPy's protocols: then it decides what to do with us."""
+    """Return whether another library's type overrides one of NumPy's protocols; it then decides about the operation."""
     own = getattr(kind, protocol, None)
     return own is not None and own is not getattr(np.ndarray, protocol) and not issubclass(kind, Protocols)
 

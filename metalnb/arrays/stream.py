@@ -1,4 +1,4 @@
-"""Dispatches in flight: each engine runs them in the order of their start; reading waits for them."""
+"""Dispatches in flight: each engine runs them in the order in which they were started; reading an array waits."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["clear_cache", "start", "synchronize"]
 
-_MAX_IN_FLIGHT = 64  # most dispatches in flight: the memory that they use cannot be freed before they are done
+_MAX_IN_FLIGHT = 64  # a limit, since the memory that dispatches use cannot be freed before they are done
 
 _in_flight: defaultdict[str, deque[Ticket]] = defaultdict(deque)
-_lock = new_lock()  # so that a block has the ticket of the last dispatch started
+_lock = new_lock()  # ensures that each block has the ticket of the last dispatch that was started on it
 
 
 def start(
@@ -34,7 +34,7 @@ def start(
     threadgroup: Grid,
     blocks: Sequence[Block],
 ) -> Ticket:
-    """Start a dispatch that uses some arrays' blocks; wait only if another library may be reading one of them.
+    """Start a dispatch on some arrays' blocks; wait for it only if another library may read one of the blocks.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def start(
     Raises
     ------
     KernelFault
-        If this dispatch, or one before it that is waited for now, failed.
+        If this dispatch failed, or an earlier one that this call waits for.
     """
     is_viewed = has_parents = False
     with _lock:
@@ -53,7 +53,7 @@ def start(
         for block in blocks:
             last = block.ticket
             if last is not None and not last.done and not last.counted:
-                has_parents = True  # usually none has, and no call is needed
+                has_parents = True  # usually no block has one, and no call is needed
         if has_parents and (parents := _parents(engine.name, blocks)):
             result = DependentTicket(ticket, parents)
         for block in blocks:
@@ -61,12 +61,12 @@ def start(
             if block.viewers > 0:  # read after the ticket is set: a new viewer counts itself, then waits for it
                 is_viewed = True
         if ticket.done and not (is_viewed and result is not ticket):
-            return result  # and with it everything that was started before
+            return result  # every dispatch that was started earlier is done, too
         oldest = None
         if not is_viewed:
             queue = _in_flight[engine.name]
             if queue and queue[-1].counted:
-                queue[-1] = ticket  # waiting for it also waits for that one
+                queue[-1] = ticket  # waiting for the new ticket also waits for the one it replaces
             else:
                 queue.append(ticket)
                 oldest = queue.popleft() if len(queue) > _MAX_IN_FLIGHT else None
@@ -78,17 +78,17 @@ def start(
 
 
 def _parents(engine: str, blocks: Sequence[Block]) -> tuple[Ticket, ...]:
-    """Return the last dispatches on some blocks that have, or depend on, a fault that nobody may have seen."""
+    """Return the last dispatches on some blocks, as far as they may have, or depend on, a fault not yet raised."""
     parents: list[Ticket] = []
     for block in blocks:
         last = block.ticket
         if type(last) is DependentTicket and not last.parents:  # it was waited for
             last = last.own
-        if last is None or last.done or last.counted:  # it cannot fail, or its fault ends the engine
+        if last is None or last.done or last.counted:  # it cannot fail, or its fault stops the engine
             continue
         if (type(last) is DependentTicket or may_fail(last)) and not any(last is parent for parent in parents):
             parents.append(last)
-    if parents and max(map(depth_of, parents)) >= _MAX_IN_FLIGHT:  # those no longer in flight have been waited for
+    if parents and max(map(depth_of, parents)) >= _MAX_IN_FLIGHT:  # dispatches no longer in flight have been waited for
         in_flight = set(map(id, _in_flight[engine]))
         return tuple(ticket for ticket in may_have_failed(parents) if id(ticket) in in_flight)
     return tuple(parents)
@@ -100,12 +100,12 @@ def synchronize(engine: str | None = None) -> None:
     Parameters
     ----------
     engine : str, optional
-        By default the one in use.
+        By default the engine in use.
 
     Raises
     ------
     KernelFault
-        If one of them failed: the first fault, when all are done.
+        If a dispatch failed; the first fault is raised after all dispatches are done.
     """
     name = engines.named(engine).name
     with _lock:

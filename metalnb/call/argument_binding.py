@@ -1,4 +1,4 @@
-"""Bind a call's arguments to a kernel's parameters, by position and by name: checked, in place, without guesses."""
+"""Bind a call's arguments to a kernel's parameters, by position and by name, without copies or guesses."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ __all__ = ["OPTIONS", "Binder", "Memory", "Slot"]
 Array = np.ndarray[Any, np.dtype[Any]]
 Memory = Array | bytearray
 
-# Scalars that only the standard library is needed to pack, on the hot path of small dispatches. The formats have fixed
-# sizes, since a native one turns 1e39 into an infinite float.
+# Formats of the scalars that the standard library can pack, for speed in small dispatches. Their sizes are fixed
+# (standard mode), since a native format turns 1e39 into an infinite float.
 _PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
 OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 _SCALAR_TYPES = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
 class Slot:
-    """A buffer parameter, with everything needed to check its arguments quickly.
+    """A buffer parameter and what is needed to check its arguments quickly.
 
     Attributes
     ----------
     param : Param
     dtype : numpy.dtype
-        The dtype of an array for it.
+        The dtype that an array passed for the parameter must have.
     value_shape : tuple of int
         The axes of one element: ``()`` for ``float``, ``(4,)`` for ``float4``.
     opaque : bool
-        True for ``void*``: any dtype will do.
+        Whether any dtype is accepted, as for ``void*``.
     points : bool
-        True for a struct with pointers.
+        Whether the parameter is a struct with pointers.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Slot:
         return f"{self.kernel}: argument '{self.param.name}' {self.param.attribute} is {self.param.spelling}"
 
     def bind(self, value: Any) -> Memory:
-        """Check an argument; return the memory to bind.
+        """Check an argument and return the memory to bind.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class Slot:
             try:
                 return bytearray(self._pack(value))
             except (struct.error, OverflowError):
-                pass  # does not fit: reported below
+                pass  # the value does not fit, which is reported below
         if self._record is not None and type(value) is dict:
             names, packer = self._record
             if value.keys() == names.keys() and all(type(v) in _SCALAR_TYPES for v in value.values()):
@@ -123,7 +123,7 @@ class Slot:
                     return bytearray(packer.pack(*map(value.__getitem__, names)))
                 except (struct.error, OverflowError):
                     pass
-        if self.points and isinstance(value, Pointed):  # packed by an earlier call
+        if self.points and isinstance(value, Pointed):  # an earlier call packed it
             return value
         if is_resident(value):
             value = value.read()
@@ -135,7 +135,7 @@ class Slot:
         return with_pointers(data, value) if self.points else bytearray(data)
 
     def _is_one_element(self, shape: tuple[int, ...]) -> bool:
-        """Return whether a shape is that of one element, or of an array of one."""
+        """Return whether a shape is that of one element, or of an array of one element."""
         return shape == (1,) * (len(shape) - len(self.value_shape)) + self.value_shape
 
     def elements(self, array: Array) -> tuple[int, ...]:  # noqa: RET503  (_refuse never returns)
@@ -148,7 +148,7 @@ class Slot:
         count = math.prod(inner)
         layout = self.param.type.layout
         is_padded = layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,)
-        # Rows of numbers may be meant as 3 per element where elements are padded to 4.
+        # Rows of three numbers may be meant as elements that MSL pads to four.
         if array.ndim and array.shape[-1] % count == 0 and (array.ndim == 1 or not is_padded):
             return (*array.shape[:-1], array.shape[-1] // count)
         last = ", ".join(map(str, inner))
@@ -164,13 +164,13 @@ class Slot:
         return f"; or declare it packed_{name}, which takes (…, 3)" if fits else ""
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape in NumPy of an output of ``shape`` elements."""
+        """Return the NumPy shape of an output that has ``shape`` in elements."""
         if self.opaque:
             self._refuse("it was left out", "Its size is unknown: pass an array")
         return self.value_shape if self.param.reference else shape + self.value_shape
 
     def refuse_short(self, array: Array, threads: int) -> None:
-        """Refuse an array that has no element for some thread of the grid."""
+        """Refuse an array that is too short to have an element for each thread of the grid."""
         if array.size == 0:
             self._refuse("got an empty array, but the grid is not empty", "Pass at least one element")
         name, count = self.param.name, array.size // self.components
@@ -189,7 +189,7 @@ class Slot:
             record = f"{self.kernel}.program.dtype({self.param.type.name!r})"
             as_it_is = f", or pass {name}.view({record})" if dtype.itemsize == self.dtype.itemsize else ""
             return f"Make it with dtype {record}{as_it_is}"
-        # Bytes, and a bfloat's bits in NumPy, are often passed as raw memory: a conversion would lose them.
+        # Bytes, and bfloat bits in NumPy integers, are often meant as raw memory, which a conversion would change.
         raw = self.dtype.kind in "iu" and self.dtype.itemsize == 1 < dtype.itemsize
         is_packed = self.dtype.kind in "iu" and dtype.kind in "iu" and dtype.itemsize == 1 < self.dtype.itemsize
         bits = self.dtype.kind not in "?biufc" and dtype.kind in "iu" and dtype.itemsize == self.dtype.itemsize
@@ -224,7 +224,7 @@ class Binder:
         self.points = any(slot.points for slot in self.slots)
 
     def bind(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Memory | None]:
-        """Bind a call; None means a writable buffer that was left out.
+        """Return the memory for each slot; None for a writable buffer that the call leaves out.
 
         Raises
         ------
@@ -249,26 +249,26 @@ class Binder:
         for slot, value in zip(slots, buffers, strict=True):
             if value is None and not slot.param.writable:
                 name, cure = slot.param.name, self._usage()
-                if name in OPTIONS:  # as it may have been passed
+                if name in OPTIONS:  # the caller may have passed it, but as the option
                     cure = f"By name, {name}=… is an option of the call: pass the argument by position. {cure}"
                 raise ArgumentError(f"{slot.label}; it is missing. {cure}")
         return buffers
 
     def pointer_arrays(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[str, Resident]]:
-        """Return the arrays that a call's structs point at, each with the struct's name."""
+        """Return the arrays that a call's structs point to, each with the name of its struct."""
         arguments = [*zip(self._places, args, strict=False), *keywords.items()]
         places = self._places
         return [(n, a) for n, v in arguments if n in places and self.slots[places[n]].points for a in arrays_of(v)]
 
     def _unknown_name_error(self, name: str) -> str:
-        """Return the error for a name that no buffer has."""
+        """Return the error for an argument whose name is not that of a buffer."""
         for param in self.signature.threadgroup:
             if param.name == name:
                 label = f"{self.signature.name}: argument {name!r} {param.attribute} is {param.spelling}"
                 cure = f"Leave it out, or pass its size: threadgroup_memory={{{name!r}: bytes}}."
                 return f"{label}; the launch allocates it. {cure}"
         for param in self.signature.buffers:
-            if param.name == name:  # the position of an existing buffer is known
+            if param.name == name:  # the buffer exists, so its position can be stated
                 label = f"{self.signature.name}: argument {name!r} {param.attribute}"
                 return f"{label} does not exist: {param.gate} is false. Set the constants with specialize(…)."
         import difflib
@@ -285,7 +285,7 @@ class Binder:
 
 
 def _plain_record(dtype: np.dtype[Any]) -> tuple[dict[str, None], struct.Struct] | None:
-    """Return the names of a record's fields by offset, and their packer; None unless all are plain scalars."""
+    """Return a record's field names in order of offset, and their packer; None unless all fields are plain scalars."""
     if not dtype.fields or any(f[0].char not in _PLAIN for f in dtype.fields.values()):
         return None
     text, end = "<", 0
@@ -299,7 +299,7 @@ def _plain_record(dtype: np.dtype[Any]) -> tuple[dict[str, None], struct.Struct]
 
 
 def _writable_view(array: Array) -> Array:
-    """Return a writable view of the same memory, for engines that accept nothing else; no kernel writes to it."""
+    """Return a writable view of the same memory, for engines that require one; no kernel writes to it."""
     flat = array.reshape(-1).view(np.uint8)
     interface = {**flat.__array_interface__, "data": (flat.ctypes.data, False)}
     alias = np.asarray(SimpleNamespace(__array_interface__=interface, owner=array))

@@ -12,7 +12,7 @@ from metalnb.errors import ArgumentError
 
 __all__ = ["Resident", "is_resident", "refuse_engine", "residents"]
 
-# The types of a call without such arrays: the hot path of a small dispatch looks at types only.
+# Argument types that are certainly not such arrays. Looking only at types keeps small dispatches fast.
 _OTHERS = frozenset({np.ndarray, int, float, np.float32, np.int32, np.uint32, dict, tuple, list})
 
 
@@ -25,7 +25,7 @@ class Resident(Protocol):
         ...
 
     def shared_form(self) -> Any:
-        """Return an object that is the same for arrays that differ only in their elements."""
+        """Return an object that all arrays share that differ only in their elements."""
         ...
 
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
@@ -39,11 +39,11 @@ class Resident(Protocol):
     def __metal_start__(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
     ) -> Ticket:
-        """Start a dispatch that uses some such arrays, this one first."""
+        """Start a dispatch that uses some arrays on the engine, of which this is the first."""
         ...
 
     def read(self) -> np.ndarray[Any, Any]:
-        """Wait for the array; return its elements."""
+        """Wait for the array and return its elements."""
         ...
 
 
@@ -61,7 +61,7 @@ def residents(values: Iterable[Any]) -> tuple[Resident, ...]:
 
 
 def refuse_engine(kernel: str, name: str, actual: str, expected: str) -> NoReturn:
-    """Refuse an array of another engine than the kernel's.
+    """Refuse an array that is not on the kernel's engine.
 
     Raises
     ------

@@ -33,7 +33,7 @@ _UNORDERED = (str, bytes, bytearray, AbstractSet, Mapping)
 
 
 def dimensions(grid: Grid) -> int:
-    """Return a grid's number of dimensions, without trailing ones of length 1."""
+    """Return a grid's number of dimensions, without trailing dimensions of length 1."""
     return 3 if grid[2] > 1 else 2 if grid[1] > 1 else 1
 
 
@@ -44,7 +44,7 @@ def position_width(signature: Signature) -> int:
 
 
 def check_grid(signature: Signature, grid: Any) -> Grid:
-    """Check a caller's grid, and extend it to three dimensions.
+    """Check a caller's grid and extend it to three dimensions.
 
     Raises
     ------
@@ -139,12 +139,12 @@ def grid_of_call(
     signature : Signature
     slots : sequence of Slot
     buffers : sequence
-        The memory for each slot, None if it was left out.
+        The memory for each slot; None if the call leaves out its buffer.
     grid : int or tuple of int or None
-        The caller's grid. By default the shape of the first writable array, else of the first array, else of the first
-        output.
+        The caller's grid. The default is the shape of the first writable array or, if there is none, of the first array
+        or the first output.
     shapes : mapping of str to shape
-        Shapes of outputs.
+        The shapes of the outputs, by name.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def grid_of_call(
 
 
 def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tuple[Slot, Any]]) -> None:
-    """Warn if the grid has the shape of a histogram's bins, but the threads' data is longer."""
+    """Warn if the grid seems to have a thread for each bin of a histogram, although the data is longer."""
     for slot, array in arrays:
         count = array.size // slot.components
         if slot.param.every and count > threads:
@@ -202,9 +202,9 @@ def check_threadgroup(
     Parameters
     ----------
     tuned : mapping of int to tuple of 3 int, optional
-        Threadgroups to choose, by the number of the grid's dimensions.
+        The threadgroup to choose for each number of grid dimensions.
     device_limit : int, optional
-        The maximum number of threads with which the compiled kernel runs.
+        The maximum number of threads in a threadgroup of the compiled kernel.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def check_threadgroup(
 
 
 def check_own_elements(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
-    """Refuse a threadgroup with more threads than an array of threadgroup memory has elements for.
+    """Refuse a threadgroup with more threads than an array in threadgroup memory has elements.
 
     Raises
     ------
@@ -254,13 +254,13 @@ def check_own_elements(signature: Signature, grid: Grid, threadgroup: Grid) -> N
 
 
 def listed(values: Any) -> tuple[Any, ...]:
-    """Return several values in their order; text, or values without an order, as a single one, not an integer."""
+    """Return several values as a tuple. Text and unordered collections become one value, which is not an integer."""
     is_single = isinstance(values, _UNORDERED) or getattr(values, "ndim", 1) == 0
     return tuple(values) if isinstance(values, Iterable) and not is_single else (values,)
 
 
 def read_iterators(grid: Any, groups: Any, threadgroup: Any, shapes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sizes of a call with a tuple for each iterator, which could be read only once."""
+    """Return a call's sizes with iterators replaced by tuples, since an iterator can be read only once."""
     read_shapes = {name: _read_iterator(shape) for name, shape in shapes.items()}
     return (*map(_read_iterator, (grid, groups, threadgroup)), read_shapes)
 

@@ -42,17 +42,17 @@ class Dispatch(NamedTuple):
     binary : Binary
         The kernel compiled for its engine.
     arguments : list
-        In the order of the signature's params, as an engine takes them.
+        The launch arguments, in the order of the signature's parameters.
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     outputs : list of numpy.ndarray or Array
-        The buffers that the caller left out.
+        The buffers that the caller left out and the call returns.
     residents : tuple of Array
-        The arrays among the arguments that live on the engine: reading one waits for the dispatch.
+        The arguments that are arrays on the engine; reading one waits for the dispatch.
     waits : bool
         Whether `run` waits for the dispatch, because NumPy memory can be read at any moment.
     timeout : float or None
-        The time limit in seconds, if the engine can stop it; None leaves it to `metalnb.timeout`.
+        The time limit in seconds, for engines that can stop a dispatch; None means the limit set by `metalnb.timeout`.
     output_names : tuple of str
         The names of the outputs.
     """
@@ -71,7 +71,7 @@ class Dispatch(NamedTuple):
     def launch(self) -> Ticket | None:
         """Start the dispatch; return None if the grid is empty.
 
-        Keep the ticket: destroying it may block until the dispatch is done.
+        Keep a reference to the ticket: its destruction may block until the dispatch is done.
         """
         if 0 in self.grid:
             return None
@@ -82,22 +82,22 @@ class Dispatch(NamedTuple):
             ticket = self._start()
         else:
             ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
-        if self.output_names and hasattr(ticket, "allocated_outputs"):  # the ticket of an engine that checks accesses
+        if self.output_names and hasattr(ticket, "allocated_outputs"):  # if the engine checks accesses
             ticket.allocated_outputs = self.output_names
         return ticket
 
     def _start(self) -> Ticket:
-        """Start the dispatch through its engine's arrays, if it has any: reading them must wait for it."""
+        """Start the dispatch, through its engine's arrays if it has any, so that reading them waits for it."""
         first = self.residents[0]
         try:
             return first.__metal_start__(self.binary, self.arguments, self.grid, self.threadgroup, self.residents)
         except KernelFault as fault:
-            if str(fault).startswith(f"{self.kernel.name}, "):  # this dispatch's fault, not an earlier one's
+            if str(fault).startswith(f"{self.kernel.name}, "):  # not an earlier dispatch's fault
                 raise fault.left_out(self.output_names) from None
             raise
 
     def run(self) -> Any:
-        """Run the dispatch, and wait if it uses NumPy's memory; return the outputs that the call left out."""
+        """Run the dispatch, wait for it if it uses NumPy memory, and return the outputs that the call left out."""
         ticket = self.launch()
         if ticket is not None and self.waits:
             ticket.wait()
@@ -115,7 +115,7 @@ class Kernel:
     Parameters of a call
     --------------------
     *args, **named
-        One for each buffer parameter. ``device const T*`` and ``constant T*`` take arrays, which are never copied.
+        A value for each buffer parameter. ``device const T*`` and ``constant T*`` take arrays, which are never copied.
         ``device const T&`` and ``constant T&`` take a scalar, a sequence of components, or an array of one element;
         for a struct they take a dict, a dataclass or a NumPy record, with lists of these for arrays of structs.
         A buffer that the kernel may write can be left out: it is then allocated and returned.
@@ -145,7 +145,7 @@ class Kernel:
     ArgumentError, LaunchError
         Before anything runs.
     KernelFault
-        If the kernel failed.
+        If the kernel fails.
     """
 
     def __init__(self, unit: Unit, engine: Engine, reflection: Reflection, program: Any) -> None:
@@ -154,7 +154,7 @@ class Kernel:
         self.engine = engine
         self.reflection = reflection
         self.signature = signature
-        self.program = program  # untyped, since `program` is above this module
+        self.program = program  # untyped, since `program` belongs to a higher layer
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = docstring_of(signature)
         present = tuple(p for p in signature.buffers if not unit.is_absent(p))
@@ -167,7 +167,7 @@ class Kernel:
 
     @functools.cached_property
     def _binder(self) -> Binder:
-        # Made at the first call, so that only a kernel with a bfloat buffer needs the package of its dtype.
+        # The binder is built at the first call, so that only kernels with a bfloat buffer need the package ml_dtypes.
         return Binder(self.signature, self._present_params, self.reflection)
 
     @functools.cached_property
@@ -176,7 +176,7 @@ class Kernel:
 
     @functools.cached_property
     def tuned(self) -> Mapping[int, Grid]:
-        """The threadgroups kept for this kernel on this device, by the number of a grid's dimensions (see `tune`)."""
+        """The threadgroups stored for this kernel on this device, by number of grid dimensions (see `tune`)."""
         return tuned.recall(self._tuned_key)
 
     @property
@@ -184,7 +184,7 @@ class Kernel:
         return tuned.key_of(self.program.recipe.content, self.signature.name, self.engine.caps.device)
 
     def keep_threadgroup(self, grid: Grid, threadgroup: Grid | None) -> None:
-        """Use a threadgroup by default from now on, also in later sessions, for grids of as many dimensions.
+        """Make a threadgroup the default for grids with the same number of dimensions, also in later sessions.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Kernel:
         return source
 
     def specialize(self, /, **constants: Any) -> Kernel:
-        """Return this kernel with other values for some of its cell's function constants; see `Program.specialize`.
+        """Return this kernel with new values for some of its cell's function constants; see `Program.specialize`.
 
         Examples
         --------
@@ -240,7 +240,7 @@ class Kernel:
 
     @property
     def binary(self) -> Any:
-        """The kernel compiled for its engine: the first step of every call, which takes time only in the first one."""
+        """The kernel compiled for its engine. Every call needs it; only the first call compiles it."""
         if self._binary is None:
             with self._lock:
                 if self._binary is None:
@@ -248,7 +248,7 @@ class Kernel:
         return self._binary
 
     def __call__(self, /, *args: Any, **keywords: Any) -> Any:
-        """Run the kernel; the class describes the arguments and results."""
+        """Run the kernel; see the class for arguments and results."""
         if self.before_call is not None:
             self.before_call(self, args, keywords)
         cached = self._known_calls.arguments(args, keywords)
@@ -269,7 +269,7 @@ class Kernel:
         return result
 
     def prepare(self, /, *args: Any, **call: Any) -> Dispatch:
-        """Compile the kernel if necessary, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        """Compile the kernel if necessary, then check and bind a call with these arguments, without running it."""
         dispatch = self._bind(*args, **call)
         if 0 not in dispatch.grid:
             buffers = dispatch.arguments if self._simple else [dispatch.arguments[i] for i in self._places]
@@ -277,7 +277,7 @@ class Kernel:
         return dispatch
 
     def rehearse(self, /, *args: Any, **call: Any) -> Dispatch:
-        """Bind a call for a run that watches every access: as `prepare`, but arrays may be too short for the grid."""
+        """Bind a call, like `prepare`, for a run that checks every access: arrays may be too short for the grid."""
         return self._bind(*args, **call)
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
@@ -306,7 +306,7 @@ class Kernel:
         grid, groups, threadgroup, shapes = read_iterators(grid, groups, threadgroup, shapes or {})
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
-        binary = self.binary  # a cell that does not compile is reported before its arguments
+        binary = self.binary  # report errors of the cell before errors of the arguments
         engine_arrays = self._engine_arrays(args, keywords)
         buffers = self._binder.bind(args, keywords)
         sizes, group, shape = self._place_threads(buffers, grid, groups, threadgroup, shapes)
@@ -330,7 +330,7 @@ class Kernel:
     def _place_threads(
         self, buffers: list[Memory | None], grid: Any, groups: Any, threadgroup: Any, shapes: Mapping[str, Any],
     ) -> tuple[Grid, Grid, tuple[int, ...]]:  # fmt: skip
-        """Return a call's grid, its threadgroup, and the shape of outputs."""
+        """Return a call's grid and threadgroup, and the shape of its outputs."""
         signature = self.signature
         limit = MAX_THREADS if self._binary is None else self._binary.threads
         if groups is not None:
@@ -374,7 +374,7 @@ class Kernel:
         return arguments
 
     def _check_buffers(self, buffers: list[Any], threads: int, *, reads_every: bool) -> None:
-        """Refuse a buffer that is empty or, with an element for every thread along x, certainly too short."""
+        """Refuse a buffer that is empty, or too short for a kernel that accesses an element for each thread along x."""
         for slot, array in zip(self._binder.slots, buffers, strict=True):
             if slot.takes_array and array.size < (threads * slot.components if reads_every and slot.param.every else 1):
                 slot.refuse_short(array, threads)
@@ -386,7 +386,7 @@ class Kernel:
     def card(self) -> Card:
         """The notebook's description of the kernel."""
         if self._binary is None and declares_memory(self.unit):
-            with contextlib.suppress(MetalnbError):  # the call raises it, not the display
+            with contextlib.suppress(MetalnbError):  # a call raises the error; the display must not
                 _ = self.binary
         return make_card(self.unit, self.reflection, self.engine.name, self.engine.caps, self._binary, self.source)
 

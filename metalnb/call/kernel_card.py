@@ -11,7 +11,7 @@ __all__ = ["declares_memory", "docstring_of", "make_card"]
 
 
 def declares_memory(unit: Unit) -> bool:
-    """Return whether a kernel's cells declare threadgroup variables: only its binary knows their size."""
+    """Return whether a kernel's cells declare threadgroup variables, whose size only the binary knows."""
     cells = (unit.cell, *unit.headers.values())
     return any("$threadgroup_storage" in cell.edited.text for cell in cells)
 

@@ -1,4 +1,4 @@
-"""Skip checks for calls like earlier ones that depend only on their arguments' dtypes and shapes."""
+"""Skip the checks of a call if an earlier call passed them with arguments of the same dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class _KnownCall(NamedTuple):
     ----------
     grid, threadgroup : tuple of 3 int
     numbers : tuple of _Number
-        Its numeric arguments.
+        The call's numeric arguments.
     residents : tuple of int
         The positions of arrays on the engine.
     waits : bool
-        Whether it also has NumPy arrays.
+        Whether the call also has NumPy arrays.
     """
 
     grid: Grid
@@ -42,7 +42,7 @@ class _KnownCall(NamedTuple):
 
 
 class _Number:
-    """A numeric argument: its position, and the memory it was packed into when this object was last passed."""
+    """A numeric argument: its position, the last object passed for it, and the memory that this was packed into."""
 
     __slots__ = ("_bind", "_last", "index")
 
@@ -61,11 +61,11 @@ class _Number:
 
 
 class KnownCalls:
-    """The calls of one kernel that passed all checks, by their arguments' properties.
+    """The calls of one kernel that passed all checks, indexed by properties of their arguments.
 
-    Only calls are kept that have no options except ``grid`` and ``threadgroup``, and whose arguments are all passed by
-    position, as numbers and as NumPy's or an engine's arrays that can be bound directly: contiguous, aligned and
-    writable.
+    A call is stored only if its options are at most ``grid`` and ``threadgroup``, and it passes all arguments by
+    position. Each argument must be a number or an array that can be bound directly (contiguous, aligned and writable),
+    either NumPy's or the engine's.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class KnownCalls:
     def arguments(
         self, args: tuple[Any, ...], options: Mapping[str, Any],
     ) -> tuple[list[Any], _KnownCall, list[Resident]] | None:  # fmt: skip
-        """Return a known call's bindings, the call, and its engine arrays; None if it must be checked.
+        """Return the bindings of a known call, its record and its engine arrays; None if the call must be checked.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class KnownCalls:
         return buffers, call, arrays
 
     def keep(self, args: tuple[Any, ...], options: Mapping[str, Any], grid: Grid, threadgroup: Grid) -> None:
-        """Store a call that passed, with its grid and threadgroup."""
+        """Store a call that passed the checks, with its grid and threadgroup."""
         form, slots = _form(args, options), self._slots
         if form is None or len(args) != len(slots) or 0 in grid:
             return
@@ -110,7 +110,7 @@ class KnownCalls:
             if type(value) in _NUMBERS:
                 numbers.append(_Number(index, slot.bind))
             elif not slot.takes_array or value.size > threads * slot.components:
-                return  # packed as a value, or with a possible warning: see `grid_of_call`
+                return  # it is packed as a value, or `grid_of_call` may have to warn about it
             elif type(value) is not np.ndarray:
                 residents.append(index)
         if len(self._calls) >= _CALLS_KEPT:
@@ -124,7 +124,7 @@ class KnownCalls:
 
 
 def _form(args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Return the properties that a call's checks depend on; None if they depend on values, or for other options."""
+    """Return the properties that a call's checks depend on; None if they depend on values or on further options."""
     form: list[Any] = []
     if options:
         form += map(options.get, _SIZES)

@@ -1,4 +1,4 @@
-"""The buffers that a call leaves out: the shapes that it passes for them, else the grid's, and their memory."""
+"""Allocate the buffers that a call leaves out: in the shapes that it passes for them, otherwise in the grid's shape."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def make_outputs(
     shapes: Mapping[str, Any],
     engine_arrays: tuple[Resident, ...],
 ) -> list[Any]:
-    """Allocate the outputs of a call, and bind them.
+    """Allocate the outputs of a call and bind them.
 
     Parameters
     ----------
     slots : sequence of Slot
     buffers : list
-        The memory for each slot; a None, for an omitted buffer, is filled in.
+        The memory for each slot. A slot whose buffer was left out is None and is filled in here.
     shape : tuple of int
         The shape, in elements, of the outputs that ``shapes`` does not name.
     shapes : mapping of str to shape
     engine_arrays : tuple of Resident
-        The call's arrays on the engine; if there are any, the outputs are such arrays too, except for records.
+        The call's arrays on the engine. If there are any, the outputs, except for records, are such arrays, too.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def make_outputs(
 
 
 def _make(slot: Slot, shape: Shape, neighbor: Resident | None) -> tuple[Any, Memory]:
-    """Allocate one output, on another array's engine or in NumPy's memory; return it and its memory."""
+    """Allocate one output, on the engine of `neighbor` or in NumPy's memory; return it and its memory."""
     full_shape = slot.output_shape(shape)
     try:
         if neighbor is None:
@@ -76,7 +76,7 @@ def _make(slot: Slot, shape: Shape, neighbor: Resident | None) -> tuple[Any, Mem
 
 
 def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:
-    """Refuse ``shapes=3`` and ``threadgroup_memory=5``: each is a mapping by parameter.
+    """Refuse values such as ``shapes=3`` or ``threadgroup_memory=5``: both options map parameter names to values.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def refuse_options(signature: Signature, shapes: Any, memory: Any) -> None:
 
 
 def refuse_shapes(slots: Sequence[Slot], shapes: Mapping[str, Any], left_out: Sequence[str] = ()) -> None:
-    """Refuse shapes for buffers that the call does not leave out.
+    """Refuse a shape for a buffer that the call passes.
 
     Raises
     ------

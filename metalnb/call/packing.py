@@ -1,4 +1,4 @@
-"""Convert Python values to MSL's memory: dtypes of structs, and scalars, vectors and structs packed into bytes."""
+"""Convert Python values to MSL's memory layout: dtypes of structs, and bytes of scalars, vectors and structs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ["check_constant", "describe", "pack", "scalar", "struct_dtype", "type
 def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Return the component dtype of a type and the shape that one value of it has in NumPy.
 
-    A 3-component vector keeps its fourth, unused component unless it is ``single`` (a struct's field, whose padding is
-    in the offsets).
+    A 3-component vector keeps its unused fourth component, except with ``single``, for a field of a struct, whose
+    offsets already include the padding.
     """
     layout = kind.layout
     if layout is not None:
@@ -39,7 +39,7 @@ def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> t
 
 
 def struct_dtype(record: Struct, reflection: Reflection) -> np.dtype[np.void]:
-    """Return the structured dtype of a struct, with the compiler's own offsets and size."""
+    """Return the structured dtype of a struct, with the offsets and the size that the compiler uses."""
     formats = []
     for field in record.fields:
         dtype, shape = type_dtype(field.type, reflection, single=True)
@@ -53,9 +53,9 @@ def struct_dtype(record: Struct, reflection: Reflection) -> np.dtype[np.void]:
 
 
 def check_constant(constant: Constant, value: Any) -> Any:
-    """Check a function constant's value against its type; a vector's becomes a tuple of its components."""
+    """Check a function constant's value against its type; the value of a vector becomes a tuple of components."""
     label = f"constants: {constant.name!r} [[function_constant({constant.index})]] is {constant.type}"
-    name = constant.type.replace("bfloat", "float")  # the compiler rounds it: no NumPy type is needed
+    name = constant.type.replace("bfloat", "float")  # the compiler rounds the value, so no NumPy dtype is needed
     layout = layout_of(name)
     if layout is None or not layout.shape:
         return scalar(name, value, label)[()].item()
@@ -63,7 +63,7 @@ def check_constant(constant: Constant, value: Any) -> Any:
     return tuple(components[: layout.shape[0]].tolist())
 
 
-# The largest finite value of each floating type, and the smallest that rounds to infinity.
+# The largest finite value of each floating type, and the smallest value that rounds to infinity.
 _LARGEST_VALUES = {
     "half": ("65504", 65520.0),
     "bfloat": ("3.3895314e+38", float.fromhex("0x1.ffp127")),
@@ -72,7 +72,7 @@ _LARGEST_VALUES = {
 
 
 def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Turn a Python or NumPy scalar into an array of one MSL scalar, exactly or not at all.
+    """Convert a Python or NumPy scalar to an array of one MSL scalar; refuse a value that does not fit.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
             raise ArgumentError(message)
         value = value[()]
     if isinstance(value, np.generic) and value.dtype.isbuiltin == 2 and value.dtype.kind in "Vf":
-        value = float(value)  # ml_dtypes' real numbers, including bfloat16: each is exactly a float
+        value = float(value)  # a scalar of ml_dtypes, such as bfloat16: a Python float represents it exactly
     if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
         needed = "a real number" if isinstance(value, (complex, np.complexfloating)) else "one number"
         message = f"{label}; got {describe(value)}. Pass {'True or False' if kind == 'bool' else needed}."
@@ -126,7 +126,8 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
     Raises
     ------
     ArgumentError
-        If the value does not fit the type; the message begins with ``label``: the kernel, the argument and its type.
+        If the value does not fit the type. The message begins with ``label``, which names the kernel, the argument and
+        its type.
     """
     layout = kind.layout
     if layout is not None and not layout.shape and not kind.extents:
@@ -148,7 +149,7 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
 def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     """Pack a vector, a matrix or an array of them from a sequence of components."""
     shape = kind.extents + layout.shape
-    numbers_given = np.asarray(value, object)  # integers stay integers; `scalar` checks that each is a number
+    numbers_given = np.asarray(value, object)  # integers stay integers, and `scalar` checks each component
     if numbers_given.shape != shape:
         numbers = quantity(shape[0], "number") if len(shape) == 1 else f"numbers of shape {shape}"
         message = f"{label}; got {describe(value)}. Pass {numbers}."
@@ -160,7 +161,7 @@ def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarra
 
 
 def _fill_all(target: Any, record: Struct, value: Any, label: str, reflection: Reflection, index: str = "") -> None:
-    """Fill a record, or an array of records from nested sequences; ``index`` is the index in the array."""
+    """Fill one record, or an array of records from nested sequences; ``index`` is the position in the array."""
     shape = target.shape
     inner = f"{label}: element {index} is {record.name}{''.join(f'[{n}]' for n in shape)}" if index else label
     if not shape:
@@ -182,14 +183,14 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
     """Fill a record from a dict, a dataclass, or a NumPy record."""
     names = [f.name for f in record.fields]
     if record.name.startswith("array<") and _is_sequence(value) and getattr(value, "dtype", None) != target.dtype:
-        value = {names[0]: value}  # the elements of an array<T, N> (MSL 2.12)
+        value = {names[0]: value}  # an array<T, N> (MSL 2.12) is a struct of its elements
     values = _as_mapping(value)
     if values is None:
         example = ", ".join(f"'{n}': …" for n in names)
         message = f"{label}; got {describe(value)}. Pass a dict {{{example}}}, a dataclass or a NumPy record."
         raise ArgumentError(message)
     missing = [n for n in names if n not in values]
-    for one, other in _unions(record):  # of two, one is passed; a NumPy record has both, of the same bytes
+    for one, other in _unions(record):  # pass one of the two; a NumPy record has both, over the same bytes
         if one in values and other in values and not isinstance(value, (np.ndarray, np.void)):
             message = f"{label}; fields {one!r} and {other!r} share memory. Pass one of them."
             raise ArgumentError(message)
@@ -220,7 +221,7 @@ def _fill(target: Any, record: Struct, value: Any, label: str, reflection: Refle
 
 @functools.cache
 def _unions(record: Struct) -> tuple[tuple[str, str], ...]:
-    """Return the names of the fields that share memory, in pairs."""
+    """Return pairs of names of fields that share memory."""
     return tuple(
         (a.name, b.name) for a, b in itertools.combinations(record.fields, 2)
         if a.offset < b.offset + b.type.size and b.offset < a.offset + a.type.size

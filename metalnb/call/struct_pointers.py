@@ -1,4 +1,4 @@
-"""Structs with pointers (MSL 2.13, argument buffers): the arrays that a caller passes for them."""
+"""Structs with pointers (argument buffers, MSL 2.13), for which a caller passes arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["address", "arrays_of", "holds_pointers", "with_pointers"]
 
 
 def holds_pointers(kind: Type, reflection: Reflection) -> bool:
-    """Return whether a struct, or one inside it, has a pointer."""
+    """Return whether a struct, or a struct inside it, has a pointer."""
     record = reflection.struct(kind.name)
     if record is None:
         return False
@@ -36,12 +36,12 @@ def arrays_of(value: Any) -> Iterator[Resident]:
 
 
 def address(value: Any, label: str) -> int:
-    """Return an array's value in a struct: the device address of its elements.
+    """Return what a struct stores for an array: the device address of its elements.
 
     Raises
     ------
     ArgumentError
-        For anything but an array on an engine that follows pointers.
+        Unless the value is an array on an engine that supports pointers.
     """
     if not is_resident(value):
         message = f"{label}: it takes an array that lives on engine 'metal' or 'cpu'; got {type(value).__name__}"
@@ -61,5 +61,5 @@ def address(value: Any, label: str) -> int:
 
 
 def with_pointers(data: bytes, value: Any) -> Pointed:
-    """Return a struct's bytes with the memory that its addresses point to."""
+    """Return a struct's bytes, and the memory that its addresses point to."""
     return Pointed(data, tuple(array.__metal_memory__() for array in arrays_of(value)))

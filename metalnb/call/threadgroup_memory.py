@@ -1,4 +1,4 @@
-"""The threadgroup memory of a launch: its parameters' sizes, and whether they fit."""
+"""The threadgroup memory of a launch: the size of each parameter, and the check that they fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metalnb.msl.signature import Signature
 
 __all__ = ["check_memory", "memory_sizes", "refuse_memory"]
 
-_MULTIPLE = 16  # Metal takes multiples of 16 bytes
+_MULTIPLE = 16  # Metal requires multiples of 16 bytes
 
 
 def memory_sizes(signature: Signature, group: Grid, requested: Mapping[str, Any]) -> dict[int, int]:
@@ -23,9 +23,9 @@ def memory_sizes(signature: Signature, group: Grid, requested: Mapping[str, Any]
     ----------
     signature : Signature
     group : tuple of 3 int
-        The threadgroup: a parameter without a size gets one element for each of its threads.
+        The threadgroup. A parameter without a requested size gets one element for each thread.
     requested : mapping of str to int
-        Bytes requested by the caller, by name.
+        The bytes that the caller requests, by parameter name.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def refuse_memory(signature: Signature, names_given: Iterable[str]) -> None:
 
 
 def check_memory(signature: Signature, declared_bytes: int, arguments: Iterable[Any], limit: int) -> None:
-    """Check that the threadgroup memory of a kernel's variables and arguments fits together.
+    """Check that a kernel's variables and arguments together fit into threadgroup memory.
 
     Raises
     ------

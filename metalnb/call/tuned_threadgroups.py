@@ -1,6 +1,6 @@
-"""The best threadgroups that sweeps found, stored on disk for each kernel and device.
+"""The best threadgroups that sweeps have found, stored on disk for each kernel and device.
 
-A kernel has at most one threadgroup for each number of dimensions of a grid.
+At most one threadgroup is stored for each number of grid dimensions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
 
 
 def recall(key: str) -> dict[int, Grid]:
-    """Return the stored threadgroups, one for each number of dimensions."""
+    """Return the stored threadgroups, by number of grid dimensions."""
     data = cache.store().get(key, _KIND)
     if data is None:
         return {}

@@ -1,9 +1,9 @@
 """Kernels over arrays that are larger than memory, or spread over workers: ``mnb.dask.map_blocks(kernel, x)``.
 
-Dask splits arrays into blocks and runs functions on them, in threads, in processes or on other machines; here a kernel
-becomes such a function. Input: kernels or ops of ours, and Dask's arrays. Output: Dask arrays, not yet computed. A
-kernel is sent as its source and options, and each worker compiles it once, or takes it from the disk cache if workers
-share one. Dask is an extra (``pip install "metalnb[dask]"``), imported here and nowhere else.
+Dask splits arrays into blocks and runs functions on them, in threads, in processes or on other machines. This package
+turns a kernel into such a function. Input: our kernels or ops, and Dask arrays. Output: Dask arrays, not yet computed.
+A kernel is sent as its source and options; each worker compiles it once, or loads it from the disk cache if workers
+share one. Dask is an extra (``pip install "metalnb[dask]"``); only this package imports it.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ from .tree_reduction import reduce
 
 __all__ = ["map_blocks", "map_overlap", "reduce"]
 
-dask.array.register_chunk_type(Array)  # in an operation on one of each, Dask's array takes ours as a block
+dask.array.register_chunk_type(Array)  # operations on a Dask array and one of ours then treat ours as a block

@@ -17,17 +17,17 @@ __all__ = ["BlockCall", "first_array", "named_arguments", "output_of"]
 
 
 class BlockCall:
-    """A kernel and its call except the arrays. It is pickled as the kernel's source, which a worker compiles once.
+    """A kernel and its arguments except the arrays. It is pickled as source, which each worker compiles once.
 
     Parameters
     ----------
     kernel : Kernel
     names : sequence of str
-        The parameters for the blocks, in order.
+        The parameters that receive the blocks, in order.
     values : mapping of str to value or callable
         The other arguments; a callable receives the first block and returns the argument.
     options : mapping of str to value or callable
-        The options of the kernel's call, such as ``grid``; callables likewise.
+        The options of the kernel's call, such as ``grid``; these may be callables, too.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class BlockCall:
 
     @property
     def __name__(self) -> str:
-        """The layer's name in Dask's graph and on its dashboard."""
+        """The name of the layer in Dask's graph and dashboard."""
         return self.kernel.signature.name
 
     def __call__(self, *blocks: Any) -> Any:
@@ -52,8 +52,8 @@ class BlockCall:
 
 
 def _contiguous(block: Any) -> Any:
-    """Return a contiguous block for a kernel, since Dask's blocks are views."""
-    if isinstance(block, (np.ndarray, np.generic)):  # a masked array stays one: the kernel refuses it
+    """Return a contiguous block for a kernel; Dask's blocks may be views."""
+    if isinstance(block, (np.ndarray, np.generic)):  # a masked array keeps its type, so that the kernel refuses it
         return np.asanyarray(block, order="C")
     return block if block.contiguous else block.copy()
 

@@ -1,4 +1,4 @@
-"""`map_blocks` and `map_overlap`: a kernel on each block of Dask arrays, alone or with its neighbors' edges."""
+"""`map_blocks` and `map_overlap`: run a kernel on each block of Dask arrays, with or without its neighbors' edges."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) 
     ----------
     kernel : Kernel
     *args, **named
-        As for a call of the kernel, by position or by name, with Dask arrays in place of their blocks. Leave out the
-        buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``, ``groups``,
-        ``threadgroup``, ``shapes``, ``threadgroup_memory``, ``timeout``), may be a function, which receives the first
-        array's block and returns the value for it.
+        The arguments of the kernel, by position or by name, with Dask arrays where the kernel takes their blocks.
+        Leave out the buffer that the kernel writes, which becomes the result. A scalar, or an option of the call
+        (``grid``, ``groups``, ``threadgroup``, ``shapes``, ``threadgroup_memory``, ``timeout``), may be a function; it
+        receives the first array's block and returns the value for that block.
     chunks : tuple, optional
-        The result's blocks, as for `dask.array.map_blocks`, if they do not have the first array's shape, in elements of
-        its type.
+        The result's blocks, as for `dask.array.map_blocks`. They are needed if their shapes, in elements, differ from
+        those of the first array's blocks.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **keywords: Any) 
     Raises
     ------
     ArgumentError
-        Before anything runs: if there is no Dask array, or not exactly one output.
+        If no argument is a Dask array, or the call leaves out none or several buffers. Nothing has run then.
 
     Examples
     --------
@@ -63,9 +63,9 @@ def map_overlap(
 ) -> da.Array:  # fmt: skip
     """Run a kernel on each block together with its neighbors' edges: stencils and filters.
 
-    The kernel receives blocks that are ``depth`` larger on each side and computes all of each; the margins are cut off
-    afterwards. So its treatment of an array's border has no effect, except at the border of the entire array;
-    ``boundary`` sets the values beyond that.
+    The kernel receives blocks that are larger by ``depth`` on each side and computes each in full; Dask then cuts off
+    the margins. The way the kernel treats an array's border therefore matters only at the border of the entire array;
+    ``boundary`` sets the values beyond it.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def map_overlap(
 def _prepare(
     kernel: Kernel, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[BlockCall, list[da.Array], Any, dict[str, Any]]:
-    """Return the call, its Dask arrays, the result's dtype, and how its blocks differ from the first array's."""
+    """Return the call, its Dask arrays, the result's dtype, and how its blocks differ from those of the first array."""
     options = {name: keywords.pop(name) for name in OPTIONS if name in keywords}
     arguments = named_arguments(kernel, args, keywords)
     arrays = {name: value for name, value in arguments.items() if isinstance(value, da.Array)}
@@ -119,7 +119,7 @@ def _changed_axes(x: da.Array, axes_in: tuple[int, ...], axes_out: tuple[int, ..
         return {}
     if has_axes:
         chunks = chunks[: -len(axes_in)]
-    elif axes_in:  # rows of numbers
+    elif axes_in:  # the last axis of the input has the components
         count = math.prod(axes_in)
         chunks = (*chunks[:-1], tuple(n // count for n in chunks[-1]))
     rank = len(chunks)

@@ -1,4 +1,4 @@
-"""`reduce`: one of metalnb's reductions over Dask arrays, as a tree: blocks first, then their results."""
+"""`reduce`: metalnb's reductions over Dask arrays. Each block is reduced first, then their results, as a tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reduce(
     op: Callable[..., Any], x: da.Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
     combine: Callable[..., Any] | None = None, dtype: Any = None, split_every: int | None = None,
 ) -> da.Array:  # fmt: skip
-    """Reduce a Dask array by one of our ops: each block by a kernel, then their results, a few at a time.
+    """Reduce a Dask array by a metalnb reduction: a kernel reduces each block, then the results a few at a time.
 
     Parameters
     ----------
@@ -28,20 +28,19 @@ def reduce(
         quotient of two reductions.
     x : dask.array.Array
     axis : int or tuple of int, optional
-        By default all.
+        By default all axes.
     keepdims : bool, optional
     combine : callable, optional
-        The op that combines the blocks' results, if it differs from ``op``: for a sum of squares, `mnb.sum`. By default
-        ``op``.
+        The op that combines the blocks' results; by default ``op``. For a sum of squares it is `mnb.sum`.
     dtype : dtype, optional
-        The dtype of the result; by default that of the op's result for one element.
+        The dtype of the result; by default the dtype that the op returns for one element.
     split_every : int, optional
-        How many results are combined at each step of the tree; Dask's default is 4.
+        How many results each step of the tree combines; Dask's default is 4.
 
     Returns
     -------
     dask.array.Array
-        Its blocks are NumPy's if those of ``x`` are.
+        Its blocks are NumPy arrays if the blocks of ``x`` are.
     """
     host = isinstance(x._meta, np.ndarray)  # noqa: SLF001
     if dtype is None:
@@ -56,7 +55,7 @@ def reduce(
 
 
 def _step_of_some(step: Callable[..., Any], kind: Any, block: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    """Reduce a block; the result of one without elements is empty, since a maximum has no other."""
+    """Reduce a block. The result for an empty block is empty, since a maximum has no identity."""
     if all(block.shape[a] for a in axis):
         return step(block, axis, keepdims)
     shape = [min(n, 1) if a in axis else n for a, n in enumerate(block.shape)]

@@ -1,16 +1,16 @@
-"""The kernel library: one table of ops, and the Metal that they run (imported as ``metalnb.library_kernels``).
+"""The kernel library: one table of ops, and the Metal code that they run (imported as ``metalnb.library_kernels``).
 
-The Metal is in the folder ``metal``. Read these first, each with its idea in three lines at the top: ``reduce.metal``,
-``scan.metal``, ``argreduce.metal``, ``matmul.metal``, ``softmax.metal``, ``norm.metal``, ``sort.metal``,
-``gather.metal``, ``random.metal``. Cells can include any of them, ``#include <metalnb/reduce.metal>``, and their shared
-headers: ``storage.h``, ``special.h``, ….
+The Metal code is in the folder ``metal``. Read these files first; each begins with its idea in three lines:
+``reduce.metal``, ``scan.metal``, ``argreduce.metal``, ``matmul.metal``, ``softmax.metal``, ``norm.metal``,
+``sort.metal``, ``gather.metal``, ``random.metal``. A cell can include any of them (``#include <metalnb/reduce.metal>``)
+and the headers that they share, such as ``storage.h`` and ``special.h``.
 
 Input: arrays and a call. Output: arrays, filled by kernels that have been started. A call passes through the folders:
 the ops are declared by subject, ``planning`` computes dispatches from shapes alone, ``launching`` starts them.
 ``samples`` is for tests and benchmarks; no other folder imports it.
 
 elementwise/ shapes/ creation/ indexing/ reductions/ statistics/ sorting/ linear_algebra/ norms/ neural/
-    The ops: an elementwise op is a row, any other a function under the decorator `op`.
+    The ops: an elementwise op is a row; any other op is a function under the decorator `op`.
 fusion/
     Functions of arrays fused into one kernel.
 

@@ -1,4 +1,4 @@
-"""The functions that an array's operators and methods call: ops, and a few others.
+"""The functions that an array's operators and methods call: ops, and a few functions that are not ops.
 
 `metalnb.arrays.implementations` is filled from here.
 """

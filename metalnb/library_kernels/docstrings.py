@@ -1,4 +1,4 @@
-"""An op's docstring, from its row."""
+"""Generate an op's docstring from its row."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stub_function(formula: Formula, row: OpRow, defaults: dict[str, Any]) -> Cal
 
 
 def public_names(operands: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the operands' names for callers: x; x1, x2; x1, x2, x3, as in the standard."""
+    """Return the public names of operands, as in the standard: x for one, x1, x2, … for several."""
     names = {"x": "x1", "y": "x2", "z": "x3"} if "y" in operands else {}
     return tuple(names.get(n, n) for n in operands)
 

@@ -31,7 +31,7 @@ _CONSTANTS = {
     "pi": math.pi,
 }
 
-# Names that differ in PyTorch and NumPy, and features of theirs that Metal lacks.
+# Names that differ in PyTorch and NumPy, and features of both that Metal lacks.
 _SUGGESTIONS = {
     "as_tensor": "mnb.asarray", "bmm": "mnb.matmul", "cat": "mnb.concat", "from_numpy": "mnb.asarray",
     "mm": "mnb.matmul", "manual_seed": "mnb.random.seed", "permute": "mnb.permute_dims", "tensor": "mnb.array",

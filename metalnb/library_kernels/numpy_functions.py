@@ -25,7 +25,7 @@ from .op import Op
 
 __all__ = ["function"]
 
-# NumPy's names for the ops' parameters, and the parameters of functions that cannot be inspected.
+# NumPy's names for the parameters of ops, and the parameters of functions that have no signature to inspect.
 _PARAMETER_ALIASES = {"a_min": "min", "a_max": "max", "ddof": "correction", "kind": "", "order": "", "N": "n"}
 _PARAMETERS = {
     np.concatenate: ("arrays", "axis", "out"),
@@ -59,7 +59,7 @@ _METHODS |= {
     for name in linalg.__all__
     if hasattr(np.linalg, name) and hasattr(linalg, name) and not isinstance(getattr(linalg, name), (Op, type))
 }
-# Functions that read arrays and return none; they get the memory directly.
+# Functions that read arrays but return none; they receive the memory directly.
 _READ_ONLY = frozenset({
     np.allclose, np.array2string, np.array_equal, np.array_equiv, np.array_repr, np.array_str, np.can_cast,
     np.iscomplexobj, np.isrealobj, np.may_share_memory, np.ndim, np.result_type, np.save, np.savetxt, np.savez,
@@ -97,7 +97,7 @@ def function(numpy_function: Callable[..., Any], args: tuple[Any, ...], options:
 
 
 def _broadcast(arrays: tuple[Any, ...]) -> list[Any]:
-    """Broadcast arrays; objects that they cannot contain, such as names or None, are left to NumPy."""
+    """Broadcast arrays; leave to NumPy objects that arrays cannot contain, such as strings or None."""
     device = device_among(*arrays)
     parts = []
     for value in arrays:
@@ -124,7 +124,7 @@ def _call_plain_method(
 def _call_by_signature(
     label: str, numpy_function: Callable[..., Any], op: Op, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """Call an op with the arguments of NumPy's function, by its names, order and defaults."""
+    """Call an op with the arguments of a NumPy function, which follow that function's names, order and defaults."""
     parameters = op.__signature__.parameters
     by_position: dict[int, Any] = {}
     by_name: dict[str, Any] = {}
@@ -147,7 +147,7 @@ def _call_by_signature(
 
 
 def _same(value: Any, default: Any) -> bool:
-    """Return whether a value is the default; an array never is."""
+    """Return whether a value is the default of a parameter; an array never is."""
     return value is default or (type(value) is type(default) and isinstance(value, (str, int)) and value == default)
 
 
@@ -199,7 +199,7 @@ def _concatenate(arrays: list[Array], axis: int) -> Any:
 
 
 def _as_numpy(value: Any) -> Any:
-    """View the arrays in an argument as NumPy's, for the duration of a call."""
+    """View the arrays in an argument as NumPy arrays, for the duration of a call."""
     if isinstance(value, Array):
         return value.read()
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs and functions have in common on arrays: the ops that implement them, dtypes, and ``out``."""
+"""Shared by NumPy's ufuncs and functions on arrays: the ops that implement them, checks of dtypes, and ``out``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["can_cast", "device_among", "find_op", "ops_by_function", "unsupporte
 
 @functools.cache
 def ops_by_function() -> Mapping[Any, Op]:
-    """Map NumPy's functions to the ops that implement them; if there are two, to the one with the same name."""
+    """Map NumPy's functions to the ops that implement them; of two such ops, choose the one with the same name."""
     ops_by_function: dict[Any, Op] = {}
     for op in op_table.ops().values():
         for candidate in (op.row.reference, *op.row.numpy):
@@ -38,7 +38,7 @@ def find_op(label: str, name: str) -> Op:
     Raises
     ------
     TypeError
-        If there is none.
+        If there is no such op.
     """
     try:
         return op_table.op(name)
@@ -47,7 +47,7 @@ def find_op(label: str, name: str) -> Op:
 
 
 def unsupported_error(label: str) -> TypeError:
-    """Return the error for a function of NumPy's without an op."""
+    """Return the error for a NumPy function that no op implements."""
     return TypeError(f"{label}: metalnb has no op for it. Pass x.numpy() for NumPy's own, on the CPU.")
 
 
@@ -64,7 +64,7 @@ def can_cast(x: Any, dtype: np.dtype[Any], casting: Any) -> bool:
 
 
 def write_out(label: str, result: Any, out: Any, name: str = "out") -> Any:
-    """Write a result into the array that the caller passed as the argument `name`, if any; return where it is.
+    """Write a result into the array that the caller passed as the argument `name`, if any; return the array with it.
 
     Raises
     ------

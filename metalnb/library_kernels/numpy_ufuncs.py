@@ -18,14 +18,14 @@ from .op import Op
 
 __all__ = ["ufunc"]
 
-# The op of a ufunc's method.
+# The op that each method of a ufunc becomes.
 _REDUCE: dict[Any, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
     np.logical_or: "any",
 }  # fmt: skip
 _COMPARISONS = frozenset({np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal})
 _ACCUMULATE: dict[Any, str] = {np.add: "cumulative_sum", np.multiply: "cumulative_prod"}
-# Options of every ufunc or of a method, with the default, which changes nothing; and those that no op has.
+# Options of every ufunc or of a method with their defaults, which have no effect; and options that no op has.
 _OPTION_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "keepdims": False, "dtype": None}
 _UNSUPPORTED = frozenset({"initial", "casting", "order", "subok"})
 
@@ -67,7 +67,7 @@ def ufunc(numpy_ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: 
 def _where(
     label: str, numpy_ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], condition: Any
 ) -> Any:
-    """Run a ufunc where a mask is set; elsewhere `out` keeps its elements, or without `out` there are zeros."""
+    """Run a ufunc where a mask is set. Elsewhere, `out` keeps its elements; without `out` they are zeros."""
     if method != "__call__" or numpy_ufunc.nout != 1:
         raise TypeError(f"{label}: where=… is for ufuncs of one result. Use mnb.where(mask, x, …) before it.")
     (out,) = options.pop("out")
@@ -111,7 +111,7 @@ def _call_method(label: str, name: str | None, inputs: tuple[Any, ...], options:
 
 
 def _drop_defaults(label: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Drop options that change nothing.
+    """Drop options that have no effect.
 
     Raises
     ------

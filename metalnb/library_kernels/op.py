@@ -1,4 +1,4 @@
-"""The record of an op: everything about it except its code, stated once.
+"""The record of an op, which states once everything about the op except its code.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its
 benchmark (``benchmarks/library.py``), its line in the package's ``README.md``, and the NumPy functions that it
@@ -9,7 +9,7 @@ implements. The calls that the tests make are in ``samples``. There are two ways
 
       @op("reduction", reference=np.sum, dtypes=NUMERIC, kernels=("reduce.metal",))
       def sum(x, /, *, axis=None, dtype=None, keepdims=False):
-          '''Sum of the elements. …'''
+          '''Return the sum of the elements. …'''
 
 `table.py` gathers all rows; a module of rows must be named there.
 """
@@ -72,18 +72,18 @@ class OpRow:
     aliases : tuple of str
         Further names of the function.
     numpy : tuple of callable
-        The NumPy functions that it implements; also the reference, if that is NumPy's.
+        The NumPy functions that the op implements. The reference is included if it is a NumPy function.
     flops : float
         Arithmetic operations for each element of the result.
     cite : str
-        The source of its definition, if not the array API standard by the same name.
+        The source of the definition, unless it is the array API standard under the same name.
     native : bool
         Whether the reference receives floats in the dtype itself instead of float64.
     parts : tuple of Op
-        Ops that it calls, whose MSL belongs to its source.
+        Ops that the op calls; its source includes their MSL.
     size : callable, optional
         Computes the magnitude that the tolerance is relative to, from the reference's arguments (in float64) and its
-        result: for sums that cancel, the magnitude of the terms; by default the result's own.
+        result. For sums that cancel it is the magnitude of the terms; by default it is that of the result.
     """
 
     family: str
@@ -127,7 +127,7 @@ class Op:
         return Source("\n".join([*(p.source for p in self.row.parts), *(kernel_source(k) for k in self.row.kernels)]))
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Start the op; return the arrays that it fills."""
+        """Start the op and return the arrays that it fills."""
         if args and hasattr(type(args[0]), "__metal_traced__"):  # part of a fused function
             traced = args[0].__metal_traced__(self.name, args, options)
             if traced is not NotImplemented:
@@ -135,7 +135,7 @@ class Op:
         try:
             return self._function(*args, **options)
         except TypeError:
-            if "dim" in options:  # PyTorch's word
+            if "dim" in options:  # PyTorch's name for axis
                 raise TypeError(f"{self.name}: dim={options['dim']} is axis={options['dim']} here.") from None
             raise
 
@@ -155,7 +155,7 @@ class Op:
 
 
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Turn a function into an op; `OpRow` lists the properties that it can declare."""
+    """Turn a function into an op; `OpRow` lists the properties that the decorator can declare."""
 
     def decorate(function: Callable[..., Any]) -> Op:
         return Op(function, OpRow(family, **row))

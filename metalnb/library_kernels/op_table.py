@@ -1,4 +1,4 @@
-"""The table of ops: every row of every module, by name."""
+"""The table of ops by name, gathered from the rows of every module."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .op import Op
 
 __all__ = ["MODULES", "op", "ops"]
 
-# Modules with rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`; a name with a leading
-# underscore is part of another op.
+# Modules with rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`. An op whose name
+# begins with an underscore is part of another op.
 MODULES = (
     "elementwise.unary", "elementwise.conversion", "shapes.array_views", "shapes.flips_and_rolls", "shapes.joining",
     "shapes.stacking", "shapes.splitting", "shapes.repeating", "shapes.padding",

@@ -1,10 +1,10 @@
 """Linear algebra by the array API's extension: ``mnb.linalg.solve(a, b)``.
 
 Input: matrices, or stacks of them, of any layout. Output: arrays on the same engine. Products and norms are ops of
-the kernel library (``matrix_norms``). Factorizations use LAPACK on the host (``factorizations``), which reads the array
-in place if the engine's memory is the host's, and otherwise a copy. NumPy's LAPACK is used, which takes stacks and
-float32; only `lu` needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
-rounded once; integers are converted to float32.
+the kernel library (``matrix_norms``). Factorizations use LAPACK on the host (``factorizations``). LAPACK reads the
+array in place if the host can access the engine's memory, and otherwise reads a copy. It is NumPy's LAPACK, which
+supports stacks and float32; only `lu` needs SciPy (``pip install 'metalnb[linalg]'``). float16 and bfloat16 are
+computed in float32 and rounded once; integers are converted to float32.
 """
 
 from ..library_kernels.linear_algebra.contractions import trace

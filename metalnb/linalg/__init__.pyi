@@ -2,10 +2,10 @@
 """Linear algebra by the array API's extension: ``mnb.linalg.solve(a, b)``.
 
 Input: matrices, or stacks of them, of any layout. Output: arrays on the same engine. Products and norms are ops of
-the kernel library (``matrix_norms``). Factorizations use LAPACK on the host (``factorizations``), which reads the array
-in place if the engine's memory is the host's, and otherwise a copy. NumPy's LAPACK is used, which takes stacks and
-float32; only `lu` needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
-rounded once; integers are converted to float32.
+the kernel library (``matrix_norms``). Factorizations use LAPACK on the host (``factorizations``). LAPACK reads the
+array in place if the host can access the engine's memory, and otherwise reads a copy. It is NumPy's LAPACK, which
+supports stacks and float32; only `lu` needs SciPy (``pip install 'metalnb[linalg]'``). float16 and bfloat16 are
+computed in float32 and rounded once; integers are converted to float32.
 """
 
 from builtins import bool as _bool
@@ -64,13 +64,13 @@ def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> Array:
     Parameters
     ----------
     x : Array (…, M, M)
-        Symmetric: only the lower triangle is read.
+        Symmetric matrices, of which only the lower triangle is read.
     upper : bool
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If one is not positive definite.
+        If a matrix is not positive definite.
     """
 
 def cond(x: _ArrayLike, p: float | Literal['fro', 'nuc'] | None = None, /) -> Array:
@@ -79,7 +79,7 @@ def cond(x: _ArrayLike, p: float | Literal['fro', 'nuc'] | None = None, /) -> Ar
     Parameters
     ----------
     x : Array
-        Square, unless `p` is None, 2 or -2.
+        Must be square unless `p` is None, 2 or -2.
     p : {None, "fro", "nuc", 1, -1, 2, -2, inf, -inf}
         None or 2: the largest singular value, divided by the smallest; -2: the smallest, divided by the largest.
         Otherwise the norm of the matrix (`matrix_norm`) times that of its inverse.
@@ -87,7 +87,8 @@ def cond(x: _ArrayLike, p: float | Literal['fro', 'nuc'] | None = None, /) -> Ar
     Returns
     -------
     Array
-        Infinity for a matrix without an inverse, if rounding leaves it so. For `p` = -2, 0, or infinity if all is 0.
+        Infinity for a matrix that is still singular after rounding. For `p` = -2, the result for a singular matrix is
+        0, or infinity if all elements are 0.
 
     Raises
     ------
@@ -110,7 +111,7 @@ def det(x: _ArrayLike, /) -> Array:
     """Return the determinants of square matrices (…, M, M)."""
 
 def eigh(x: _ArrayLike, /) -> EighResult:
-    """Return the eigenvalues and eigenvectors of symmetric matrices (…, M, M): only the lower triangle is read.
+    """Return the eigenvalues and eigenvectors of symmetric matrices (…, M, M), reading only the lower triangle.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def eigh(x: _ArrayLike, /) -> EighResult:
     """
 
 def eigvalsh(x: _ArrayLike, /) -> Array:
-    """Return the eigenvalues of symmetric matrices in increasing order; as `eigh`."""
+    """Return the eigenvalues of symmetric matrices in increasing order; see `eigh`."""
 
 def inv(x: _ArrayLike, /) -> Array:
     """Return the inverses of square matrices (…, M, M).
@@ -156,7 +157,7 @@ def matrix_norm(x: _ArrayLike, /, *, keepdims: _bool = False, ord: float | Liter
     Parameters
     ----------
     x : Array
-        Of floats; integers are converted to float32.
+        Floating-point; integers are converted to float32.
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}
@@ -175,7 +176,7 @@ def matrix_power(x: _ArrayLike, n: int, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        For a negative n if there is no inverse.
+        If n is negative and a matrix has no inverse.
     """
 
 def matrix_rank(x: _ArrayLike, /, *, rtol: float | _ArrayLike | None = None) -> Array:

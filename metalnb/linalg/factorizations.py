@@ -1,4 +1,4 @@
-"""Factorizations, and solvers and condition numbers based on them: LAPACK in host memory."""
+"""Factorizations, and the solvers and condition numbers based on them, computed by LAPACK on the host."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LUResult(NamedTuple):
 
 
 def _matrix(caller: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
-    """Return a matrix, or a stack of them, on the host in float32, and the original."""
+    """Return a matrix, or a stack of matrices, as float32 on the host, together with the original array."""
     x = as_array(caller, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         rule = "square matrices (…, M, M)" if square else "matrices (…, M, N)"
@@ -79,13 +79,13 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     Parameters
     ----------
     x : Array (…, M, M)
-        Symmetric: only the lower triangle is read.
+        Symmetric matrices, of which only the lower triangle is read.
     upper : bool
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If one is not positive definite.
+        If a matrix is not positive definite.
     """
     host, x = _matrix("cholesky", x, square=True)
     lower = np.linalg.cholesky(host)
@@ -105,7 +105,7 @@ def slogdet(x: Array, /) -> SlogdetResult:
 
 
 def eigh(x: Array, /) -> EighResult:
-    """Return the eigenvalues and eigenvectors of symmetric matrices (…, M, M): only the lower triangle is read.
+    """Return the eigenvalues and eigenvectors of symmetric matrices (…, M, M), reading only the lower triangle.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def eigh(x: Array, /) -> EighResult:
 
 
 def eigvalsh(x: Array, /) -> Array:
-    """Return the eigenvalues of symmetric matrices in increasing order; as `eigh`."""
+    """Return the eigenvalues of symmetric matrices in increasing order; see `eigh`."""
     host, x = _matrix("eigvalsh", x, square=True)
     return _to_engine(np.linalg.eigvalsh(host), x)
 
@@ -160,7 +160,7 @@ def cond(x: Array, p: float | Literal["fro", "nuc"] | None = None, /) -> Array:
     Parameters
     ----------
     x : Array
-        Square, unless `p` is None, 2 or -2.
+        Must be square unless `p` is None, 2 or -2.
     p : {None, "fro", "nuc", 1, -1, 2, -2, inf, -inf}
         None or 2: the largest singular value, divided by the smallest; -2: the smallest, divided by the largest.
         Otherwise the norm of the matrix (`matrix_norm`) times that of its inverse.
@@ -168,7 +168,8 @@ def cond(x: Array, p: float | Literal["fro", "nuc"] | None = None, /) -> Array:
     Returns
     -------
     Array
-        Infinity for a matrix without an inverse, if rounding leaves it so. For `p` = -2, 0, or infinity if all is 0.
+        Infinity for a matrix that is still singular after rounding. For `p` = -2, the result for a singular matrix is
+        0, or infinity if all elements are 0.
 
     Raises
     ------

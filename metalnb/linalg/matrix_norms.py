@@ -1,4 +1,4 @@
-"""Norms, powers and cross products: on the engine, except for the norms that need singular values."""
+"""Norms, powers and cross products. All run on the engine, except for norms that need singular values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        For a negative n if there is no inverse.
+        If n is negative and a matrix has no inverse.
     """
     x = as_array("matrix_power", x)
     power = operator.index(n)
@@ -60,7 +60,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fr
     Parameters
     ----------
     x : Array
-        Of floats; integers are converted to float32.
+        Floating-point; integers are converted to float32.
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}

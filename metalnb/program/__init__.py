@@ -1,6 +1,6 @@
 """A program: from a cell's source to its kernels, ready to be called.
 
-Source and options become a `Recipe`; the front end turns it into one `Unit` of ``msl`` per kernel; the result is a
+Source and options form a `Recipe`. The front end turns it into one `Unit` of ``msl`` per kernel. The result is a
 `Program` of callable kernels. The same recipe returns the same program. An engine compiles a kernel when it is first
 called. This package launches nothing.
 """

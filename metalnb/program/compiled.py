@@ -1,4 +1,4 @@
-"""`compile`: from a cell's source to a program, the mapping of its kernels."""
+"""`compile`, which turns a cell's source into a program: a mapping of kernels by name."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Program(Mapping[str, Kernel]):
     Attributes
     ----------
     source : str
-        The author's text.
+        The source as written.
     kernels : mapping of str to Kernel
     constants : mapping of str to value
-        The function constants it was compiled with.
+        The function constants that the program was compiled with.
     math : {"fast", "precise"}
     name : str
         The text's name in diagnostics.
@@ -56,7 +56,7 @@ class Program(Mapping[str, Kernel]):
 
     @property
     def source(self) -> str:
-        """The author's text, without the empty lines that represent what precedes it in a notebook's cell."""
+        """The source as written, without the empty lines that stand for the lines above it in a notebook's cell."""
         return self.recipe.source.lstrip("\n")
 
     @property
@@ -71,7 +71,7 @@ class Program(Mapping[str, Kernel]):
 
     @property
     def constants(self) -> dict[str, Any]:
-        """The function constants it was compiled with."""
+        """The function constants that the program was compiled with."""
         return dict(self.recipe.constants)
 
     def __getitem__(self, name: str) -> Kernel:
@@ -116,7 +116,7 @@ class Program(Mapping[str, Kernel]):
         return self.cards()
 
     def cards(self, *, source: bool = True) -> dict[str, str]:
-        """Return a notebook's display of the program, by MIME type; ``source``: False if it is shown above."""
+        """Return a notebook's display of the program, by MIME type; ``source=False`` omits the source."""
         return bundle([k.card for k in self.kernels.values()], source=source)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,12 +128,12 @@ class Program(Mapping[str, Kernel]):
         Parameters
         ----------
         **constants
-            By name (MSL 5.8); all others keep their values.
+            The new values, by name (MSL 5.8); all other constants keep theirs.
 
         Returns
         -------
         Program
-            With the same source. The same values return the same program.
+            A program with the same source. The same values return the same program.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Program(Mapping[str, Kernel]):
         Raises
         ------
         EngineUnavailable
-            If there is no such engine, or it cannot run here.
+            If the engine is unknown or cannot run here.
         """
         return from_recipe(self.recipe.on(engine))
 
@@ -203,20 +203,20 @@ def compile(
         ``fast`` lets the compiler reorder and contract floating-point arithmetic, as Metal does by default; NaN and
         infinities are still respected. ``precise`` keeps IEEE 754 semantics.
     headers : mapping of str to str, optional
-        Texts for ``#include "NAME"``.
+        The text for each ``#include "NAME"``.
     engine : str, optional
-        One of `engines`; by default the one in use.
+        One of `engines`; by default the engine in use.
     name : str, optional
-        How diagnostics name the text.
+        The name of the source in diagnostics.
     msl : str, optional
-        The version of the language that the source must conform to, "2.3" to "3.2": ``__METAL_VERSION__`` has its
-        value, and newer features are errors. By default the newest that the engine has: "2.3" on
-        ``metal:metalcompute``, this macOS's version on ``metal``, "3.2" elsewhere.
+        The version of the language that the source must conform to, "2.3" to "3.2". ``__METAL_VERSION__`` has its
+        value, and newer features are errors. The default is the newest version that the engine supports: "2.3" on
+        ``metal:metalcompute``, the version of this macOS on ``metal``, and "3.2" elsewhere.
     checked : bool, optional
-        Whether a read beyond the end of a buffer or an array returns 0, a write there is skipped, and the first such
-        access is raised as a `KernelFault`; loops can then be stopped. It costs nothing if a launch is proven to stay
-        in bounds, and some time otherwise. True by default, unless ``METALNB_CHECKED=0`` is set in the environment.
-        Engines ``cpu`` and ``cuda``.
+        Whether accesses are checked: a read beyond the end of a buffer or an array then returns 0, a write there is
+        skipped, the first such access is raised as a `KernelFault`, and loops can be stopped. A check costs no time in
+        a launch that is proven to stay in bounds, and some time otherwise. True by default, unless the environment has
+        ``METALNB_CHECKED=0``. Only engines ``cpu`` and ``cuda`` check.
 
     Returns
     -------
@@ -225,11 +225,11 @@ def compile(
     Raises
     ------
     CompileError
-        If the source is not a valid Metal program; with line and column.
+        If the source is not a valid Metal program; the error has the line and column.
     ArgumentError
         For an unknown or missing function constant, or a value that does not fit.
     EngineUnavailable
-        If no engine, or not the named one, can run here.
+        If the named engine, or without a name every engine, cannot run here.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def recipe_of(
     checked: bool = CHECKED,
 ) -> Recipe:  # fmt: skip
     """Check the arguments of `compile`; return its recipe."""
-    if math not in {"fast", "precise", "scalar"}:  # the last is only for the library: see `Unit.math`
+    if math not in {"fast", "precise", "scalar"}:  # "scalar" is only for the library: see `Unit.math`
         message = f"compile: math is 'fast' or 'precise'; got {math!r}."
         raise ArgumentError(message)
     if msl is not None:
@@ -273,7 +273,7 @@ def recipe_of(
 
 
 def program_of(recipe: Recipe) -> Program:
-    """Return the program of a recipe; compile it if this is its first use."""
+    """Return the program of a recipe, compiling it at its first use."""
     target = engines.named(recipe.engine)
     key = recipe.key
     with _lock:

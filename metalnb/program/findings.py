@@ -23,14 +23,14 @@ def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple
     ----------
     source : str
     headers : mapping of str to str
-        The header cells, by the name that ``#include`` takes.
+        The header cells, by their names in ``#include``.
     name : str
-        The cell's own name for ``#include``, if it is a header cell.
+        The name by which other cells include this one, if it is a header cell.
 
     Returns
     -------
     tuple of Diagnostic
-        The errors or, if there are none, the warnings: those in this cell, not in its includes.
+        The errors or, if there are none, the warnings. Only those in this cell are returned, not those in its includes.
     """
     headers = {**bundle_files((source, *headers.values())), **headers}
     recipe = Recipe(source, {}, "fast", headers, "", MAIN)

@@ -81,7 +81,7 @@ def _scan(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
 
 
 def _apply_edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) -> tuple[Cell, dict[str, Cell]]:
-    """Return the cells with the edits of the named analysis of `metalnb.msl.analysis`, which must parse them."""
+    """Return the cells with the edits that the named analysis of `metalnb.msl.analysis` makes to the parsed text."""
     edits = _edits(recipe, cell, headers, analysis)
     cells = (cell, *headers.values())
     cell, *header_cells = (dataclasses.replace(c, edited=c.edited.add_edits(edits[c.name])) for c in cells)
@@ -105,7 +105,7 @@ def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) 
 
 
 def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
-    """Reject words that the requested version lacks; the library's own files are exempt."""
+    """Reject words that the requested version of MSL lacks; the library's own files are exempt."""
     problems = [
         Diagnostic(d.line, d.column, f"{d.message}; the cell requests MSL {recipe.msl}", d.text, d.file,
                    f"do without it, or ask for its version: --msl {version_text(since)}, msl='{version_text(since)}'")
@@ -123,7 +123,7 @@ def _header(text: str, name: str, names: frozenset[str]) -> Cell:
 
 
 def _included_headers(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
-    """Return the header cells that the cell includes, as a change to any other must not cause a recompilation."""
+    """Return only the header cells that the cell includes, so that changing another one does not recompile the cell."""
     included: dict[str, Cell] = {}
     pending = list(cell.includes)
     while pending:
@@ -160,7 +160,7 @@ def _texts(recipe: Recipe, headers: dict[str, Cell]) -> list[str]:
 
 
 def _instantiations(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Instantiation, ...]:
-    """Find the instantiations: in the source itself or, if macros make them, in the preprocessor's output."""
+    """Find the template instantiations, in the source or, if macros write them, in the preprocessor's output."""
     if not (cell.expands or any(h.expands for h in headers.values())):
         return tuple(i for c in (*headers.values(), cell) for i in c.instantiations)
     from metalnb.engine.clang.driver import expand
@@ -170,7 +170,7 @@ def _instantiations(cell: Cell, headers: dict[str, Cell], version: Version) -> t
 
 @functools.cache
 def _front_end() -> str:
-    """Return a key for the version of the front end and libclang; reflections from other versions are not reused."""
+    """Return a key for the versions of the front end and libclang, since reflections are not reused across versions."""
     package = Path(__file__).parent.parent
     files = [package / "dtypes.py", *(f for f in (package / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
     return f"{cache.fingerprint(files)} {parser_version()}"
@@ -186,7 +186,7 @@ def _constants(
             message = f"constants: the cell has no function constant {name!r}; it has: {names}."
             raise ArgumentError(message)
     missing = [c for c in reflection.constants if c.name not in values_given and not c.optional]
-    if missing:  # one that is declared and never used needs no value (MSL 5.8)
+    if missing:  # a constant that is declared and never used needs no value (MSL 5.8)
         uses = Counter(word for c in cells for word in outline(c.edited.original).words)
         missing = [c for c in missing if uses[c.name] > 1]
     if missing:

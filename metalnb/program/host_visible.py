@@ -1,4 +1,4 @@
-"""Whether this machine's processor can read the arrays of a prepared call."""
+"""Check that the host can read the arrays of a prepared call."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from metalnb.msl.text.bracket_tree import outline
 
 __all__ = ["refuse_unseen_prints"]
 
-_OWN = "$printf"  # Metal has no such function
+_OWN = "$printf"  # no Metal function has this name
 _PRINTS = frozenset({_OWN, "os_log_default", "os_log"})
 
 
@@ -39,6 +39,6 @@ def refuse_unseen_prints(units: Mapping[str, Unit], engine: Engine) -> None:
 
 @functools.lru_cache(64)
 def _printing(text: str) -> tuple[tuple[int, str], ...]:
-    """Return the position of a cell's first print, and its word."""
+    """Return the position of a cell's first print statement, and the word that prints."""
     tokens = (token for tree in outline(text).trees for token in tree.tokens)
     return tuple((token.start, token.text) for token in tokens if token.text in _PRINTS)

@@ -1,4 +1,4 @@
-"""A program's inputs: source and options, checked, and a key for all of it."""
+"""The inputs of a program: the checked source and options, and a key for them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Recipe", "check_text", "decode", "header_name"]
 
 
 class Recipe:
-    """A program's inputs. Pickling a program pickles this.
+    """The inputs of a program. Pickling a program pickles its recipe.
 
     Attributes
     ----------
     msl : str or None
         The requested version of the language.
     newest : tuple of int
-        The newest version that the engine has; another process determines it again.
+        The newest version that the engine supports. It is not pickled: another process determines its own.
     own : bool
-        Whether the source is the library's own: its template instances are then read when they are first called.
+        Whether the source is the library's own. Its template instances are then read at their first call.
     """
 
     __slots__ = ("checked", "constants", "engine", "headers", "math", "msl", "name", "newest", "own", "source")
@@ -46,28 +46,28 @@ class Recipe:
 
     @property
     def version(self) -> Version:
-        """The version of the language: the requested one, else metalnb's own, limited to the engine's newest."""
+        """The version of the language: the requested version, or else metalnb's, limited to the engine's newest."""
         return min(read(self.msl) if self.msl else DEFAULT, self.newest)
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """Everything that the kernels depend on, so not the cell's name and line numbers in diagnostics."""
+        """Everything that the kernels depend on; the cell's name and line numbers matter only to diagnostics."""
         constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
         headers = tuple(sorted(self.headers.items()))
         return self.source.lstrip("\n"), constants, self.math, headers, self.engine, self.msl, self.checked, self.own
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """A hashable key of everything in the recipe."""
+        """A hashable key for the entire recipe."""
         return *self.content, self.name, self.source
 
     def within(self, newest: Version) -> Recipe:
-        """Return the recipe, limited to its engine's newest version."""
+        """Limit the recipe to the newest version that its engine supports, and return it."""
         self.newest = newest
         return self
 
     def of_library(self, is_library: bool = True) -> Recipe:
-        """Set whether the source is the library's own; return the recipe."""
+        """Mark the source as the library's own, or not, and return the recipe."""
         self.own = is_library
         return self
 
@@ -93,7 +93,7 @@ def decode(data: bytes, name: str) -> str:
     Raises
     ------
     CompileError
-        If they are not UTF-8, with line and column.
+        If the bytes are not UTF-8; the error has the line and column.
     """
     try:
         return data.decode("utf-8-sig")
@@ -135,7 +135,7 @@ def check_text(source: Any, name: str) -> str:
     ArgumentError
         If the source is not a str.
     CompileError
-        If the source is not valid Unicode, with line and column.
+        If the source is not valid Unicode; the error has the line and column.
     """
     if not isinstance(source, str):
         message = f"compile: source is a str of MSL; got {type(source).__name__}."

@@ -1,7 +1,7 @@
 """Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
 
-A generator is a key and the number of blocks used so far. The device computes the numbers from counters
-(``random.metal``); for a few distributions NumPy does so on the host (``distributions``). Bits, integers and uniform
+A generator consists of a key and the number of blocks used so far. The device computes the numbers from counters
+(``random.metal``); NumPy draws a few distributions on the host (``distributions``). Bits, integers and uniform
 floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they too are
 identical on engines that conform to it; metalcompute compiles with fast math, which may change the last bits.
 
@@ -43,7 +43,7 @@ def default_generator() -> Generator:
 
 
 def default_rng(seed: int | None = None) -> Generator:
-    """Return a new generator, as NumPy's function of this name does."""
+    """Return a new generator, like NumPy's function of the same name."""
     return Generator(seed)
 
 

@@ -1,8 +1,8 @@
 # Written by tests/public_stub.py from the module's public names (`make docs`). Do not edit.
 """Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
 
-A generator is a key and the number of blocks used so far. The device computes the numbers from counters
-(``random.metal``); for a few distributions NumPy does so on the host (``distributions``). Bits, integers and uniform
+A generator consists of a key and the number of blocks used so far. The device computes the numbers from counters
+(``random.metal``); NumPy draws a few distributions on the host (``distributions``). Bits, integers and uniform
 floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they too are
 identical on engines that conform to it; metalcompute compiles with fast math, which may change the last bits.
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 def beta(a: Any, b: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return floats on [0, 1] from the beta distribution; made on the host, as for `gamma`.
+    """Return floats on [0, 1] from the beta distribution, drawn on the host like `gamma`.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def beta(a: Any, b: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Ar
     """
 
 def binomial(n: Any, p: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return how many of n trials succeed, each with probability p; made on the host, as for `gamma`.
+    """Return how many of n trials succeed, each with probability p; drawn on the host like `gamma`.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def binomial(n: Any, p: Any, size: Size = None, dtype: DTypeLike | None = ...) -
     """
 
 def bytes(length: int) -> builtins.bytes:
-    """Return random bytes; a negative length is a ValueError."""
+    """Return random bytes; a negative length raises ValueError."""
 
 def choice(a: Any, size: Size = None, replace: _bool = True, p: Any = None, axis: int = 0) -> Any:
     """Choose among an array's rows, or the integers below a number.
@@ -55,25 +55,25 @@ def choice(a: Any, size: Size = None, replace: _bool = True, p: Any = None, axis
     Parameters
     ----------
     a : int, Array or sequence
-        For elements that arrays cannot hold, such as text or float64, the result is a NumPy array.
+        If arrays cannot hold its elements, such as text or float64, the result is a NumPy array.
     size : int or tuple of int, optional
     replace : bool
         Whether an element can be chosen more than once.
     p : sequence of float, optional
-        The probability of each; they sum to 1. Only with `replace`.
+        The probability of each element; their sum must be 1. Only with `replace`.
     axis : int
 
     Raises
     ------
     ValueError
-        If there is nothing to choose from, or not enough; or if `p` does not fit.
+        If there are too few elements to choose from, or `p` does not fit.
     """
 
 def default_generator() -> Generator:
     """Return the generator that the functions of this module share."""
 
 def default_rng(seed: int | None = None) -> Generator:
-    """Return a new generator, as NumPy's function of this name does."""
+    """Return a new generator, like NumPy's function of the same name."""
 
 def exponential(scale: float = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
     """Return floats from the exponential distribution with a mean: -scale log(1 - random()), at most 16.6 scale.
@@ -85,9 +85,9 @@ def exponential(scale: float = 1.0, size: Size = None, dtype: DTypeLike | None =
     """
 
 def gamma(shape: Any, scale: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
+    """Return floats from the gamma distribution with a shape and a scale, which may be numbers or arrays.
 
-    Drawn on the host by NumPy's `Generator`, in float64: a seed yields the same numbers with the same NumPy.
+    NumPy's `Generator` draws them on the host in float64, so they depend on the seed and on NumPy's version.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def permutation(x: int | _ArrayLike, axis: int = 0) -> Array:
     """Return a random permutation of an array's rows, or of 0 … x - 1; every order is equally likely."""
 
 def poisson(lam: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.
+    """Return counts from the Poisson distribution with mean `lam`, drawn on the host like `gamma`.
 
     Raises
     ------
@@ -158,19 +158,19 @@ def randn(*shape: int, dtype: DTypeLike | None = ...) -> Array:
     """Return standard normal floats: ``randn(3, 4)``."""
 
 def random(size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
+    """Return uniform floats on [0, 1): multiples of 2^-24, or of 2^-11 for float16 and 2^-8 for bfloat16."""
 
 def random_integers(low: int, high: int | None = None, size: Size = None) -> Array:
     """Return integers from `low` up to and including `high`; from 1 up to `low` when `high` is left out."""
 
 def random_sample(size: Size = None) -> Array:
-    """Return floats on [0, 1): `random` by an older name."""
+    """Return floats on [0, 1); this is NumPy's older name for `random`."""
 
 def ranf(size: Size = None) -> Array:
-    """Return floats on [0, 1): `random` by an older name."""
+    """Return floats on [0, 1); this is NumPy's older name for `random`."""
 
 def sample(size: Size = None) -> Array:
-    """Return floats on [0, 1): `random` by an older name."""
+    """Return floats on [0, 1); this is NumPy's older name for `random`."""
 
 def seed(seed: int | None = None) -> None:
     """Restart the module's generator; without a seed, it takes one from the system."""
@@ -190,7 +190,7 @@ def standard_exponential(size: Size = None, dtype: DTypeLike | None = ...) -> Ar
     """Return floats from the exponential distribution with mean 1."""
 
 def standard_gamma(shape: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return floats from the gamma distribution with a shape and scale 1; made on the host, as for `gamma`."""
+    """Return floats from the gamma distribution with a shape and scale 1, drawn on the host like `gamma`."""
 
 def standard_normal(size: Size = None, dtype: DTypeLike | None = ...) -> Array:
     """Return floats from the normal distribution with mean 0 and standard deviation 1."""

@@ -1,4 +1,4 @@
-"""Further distributions: some derived from uniform floats on the device, the others drawn by NumPy on the host."""
+"""Further distributions: the device derives some from uniform floats, and NumPy draws the rest on the host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOG1P, _ABS = BY_NAME["log1p"], BY_NAME["abs"]
 
 
 class Distributions:
-    """The distributions of a generator that are derived from its other numbers."""
+    """The methods of a generator whose numbers are derived from uniform numbers, or drawn by NumPy."""
 
     key: int
     device: str | None
@@ -60,11 +60,11 @@ class Distributions:
         distance = _LOG1P(_ABS(uniform) * -2.0) * -float(scale)
         return self._convert("laplace", BY_NAME["copysign"](distance, uniform) + float(loc), dtype)
 
-    # ---- By NumPy, which uses rejection sampling: each call takes its own stream.
+    # ---- Distributions that NumPy draws by rejection sampling. Each call takes its own stream.
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
+        """Return floats from the gamma distribution with a shape and a scale, which may be numbers or arrays.
 
-        Drawn on the host by NumPy's `Generator`, in float64: a seed yields the same numbers with the same NumPy.
+        NumPy's `Generator` draws them on the host in float64, so they depend on the seed and on NumPy's version.
 
         Raises
         ------
@@ -74,11 +74,11 @@ class Distributions:
         return self._draw_with_numpy("gamma", size, _float_dtype("gamma", dtype), shape, scale)
 
     def standard_gamma(self, shape: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Return floats from the gamma distribution with a shape and scale 1; made on the host, as for `gamma`."""
+        """Return floats from the gamma distribution with a shape and scale 1, drawn on the host like `gamma`."""
         return self.gamma(shape, 1.0, size, dtype)
 
     def beta(self, a: Any, b: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Return floats on [0, 1] from the beta distribution; made on the host, as for `gamma`.
+        """Return floats on [0, 1] from the beta distribution, drawn on the host like `gamma`.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Distributions:
         return self._draw_with_numpy("beta", size, _float_dtype("beta", dtype), a, b)
 
     def poisson(self, lam: Any = 1.0, size: Size = None, dtype: Any = np.int64) -> Array:
-        """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.
+        """Return counts from the Poisson distribution with mean `lam`, drawn on the host like `gamma`.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Distributions:
         return self._draw_with_numpy("poisson", size, as_dtype(dtype, "poisson"), lam)
 
     def binomial(self, n: Any, p: Any, size: Size = None, dtype: Any = np.int64) -> Array:
-        """Return how many of n trials succeed, each with probability p; made on the host, as for `gamma`.
+        """Return how many of n trials succeed, each with probability p; drawn on the host like `gamma`.
 
         Raises
         ------
@@ -109,7 +109,7 @@ class Distributions:
 
     # ---- NumPy's older names.
     def random_sample(self, size: Size = None) -> Array:
-        """Return floats on [0, 1): `random` by an older name."""
+        """Return floats on [0, 1); this is NumPy's older name for `random`."""
         return self._uniform(size)
 
     ranf = sample = random_sample
@@ -150,7 +150,7 @@ def _float_dtype(caller: str, dtype: Any) -> np.dtype[Any]:
 
 
 def _largest_count(dtype: np.dtype[Any]) -> float:
-    """Return the largest number that a dtype holds."""
+    """Return the largest number that a dtype can represent."""
     if dtype == np.bool_:
         return 1
     return float(finfo(dtype).max) if is_float(dtype) else int(np.iinfo(dtype).max)

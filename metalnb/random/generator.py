@@ -43,14 +43,14 @@ class Generator(Distributions):
     seed : int, optional
         Any integer, 0 or more; by default one from the system.
     device : str, optional
-        The name of the engine for its arrays; by default the one in use at each call.
+        The name of the engine for its arrays; by default the engine in use at each call.
 
     Attributes
     ----------
     key : int
-        64 bits: the stream.
+        64 bits that identify the stream.
     used : int
-        Blocks of four 32-bit words consumed so far. Setting both resumes a stream.
+        The number of blocks of four 32-bit words consumed so far. Set `key` and this to resume a stream.
 
     References
     ----------
@@ -72,7 +72,7 @@ class Generator(Distributions):
     def spawn(self, n: int) -> list[Generator]:
         """Return `n` generators whose streams are independent of each other and of this one.
 
-        Their keys are taken from this stream, which advances by `n` blocks. A negative `n` is a ValueError.
+        Their keys are taken from this stream, which advances by `n` blocks. A negative `n` raises ValueError.
         """
         n = _count("spawn", n)
         first = self._take(n)
@@ -83,7 +83,7 @@ class Generator(Distributions):
         return children
 
     def random(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Return floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
+        """Return uniform floats on [0, 1): multiples of 2^-24, or of 2^-11 for float16 and 2^-8 for bfloat16."""
         return self._floats("random", "uniform", 0.0, 1.0, size, dtype)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
@@ -164,7 +164,7 @@ class Generator(Distributions):
     integers = randint
 
     def bytes(self, length: int) -> builtins.bytes:
-        """Return random bytes; a negative length is a ValueError."""
+        """Return random bytes; a negative length raises ValueError."""
         length = _count("bytes", length)
         words = empty((-(-length // 4),), _UINT32, self._engine())
         self._integers(words, 0, 1 << 32)
@@ -201,18 +201,18 @@ class Generator(Distributions):
         Parameters
         ----------
         a : int, Array or sequence
-            For elements that arrays cannot hold, such as text or float64, the result is a NumPy array.
+            If arrays cannot hold its elements, such as text or float64, the result is a NumPy array.
         size : int or tuple of int, optional
         replace : bool
             Whether an element can be chosen more than once.
         p : sequence of float, optional
-            The probability of each; they sum to 1. Only with `replace`.
+            The probability of each element; their sum must be 1. Only with `replace`.
         axis : int
 
         Raises
         ------
         ValueError
-            If there is nothing to choose from, or not enough; or if `p` does not fit.
+            If there are too few elements to choose from, or `p` does not fit.
         """
         rows = None if isinstance(a, (int, np.integer)) else self._rows(a)
         n = operator.index(a) if rows is None else rows.shape[axis_of("choice", axis, rows.ndim)]
@@ -243,7 +243,7 @@ class Generator(Distributions):
             raise ValueError(f"choice: p must be numbers, 0 or more; got {weights[~(weights >= 0)][0]}.")
         if abs(weights.sum() - 1) > 1e-6:
             raise ValueError(f"choice: p must sum to 1; it sums to {weights.sum():g}.")
-        # Bounds as 64-bit fractions: float32 could not resolve rare ones.
+        # The bounds are 64-bit fractions, since float32 could not resolve rare elements.
         bounds = np.minimum(np.cumsum(weights) / weights.sum() * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
         bounds[np.flatnonzero(weights)[-1] :] = np.iinfo(np.uint64).max
         fractions = empty(shape, _UINT64, self._engine())
@@ -252,7 +252,7 @@ class Generator(Distributions):
         return indices
 
     def _order(self, n: int) -> Array:
-        """Return 0 … n - 1 in random order: the argsort of 64-bit random keys. Ties: about n² / 2^64."""
+        """Return 0 … n - 1 in random order: the argsort of 64-bit random keys, which tie with probability n² / 2^65."""
         keys = empty((n,), _UINT64, self._engine())
         self._integers(keys, 0, 1 << 64)
         order: Array = argsort(keys)
@@ -265,7 +265,7 @@ class Generator(Distributions):
         """Return an array, or a NumPy array if arrays cannot hold the elements."""
         host = values if isinstance(values, (Array, np.ndarray)) else np.asarray(values)
         is_supported = isinstance(values, Array) or host.dtype.name in DTYPES
-        is_python_floats = not isinstance(values, np.ndarray) and host.dtype == np.float64  # Python's floats
+        is_python_floats = not isinstance(values, np.ndarray) and host.dtype == np.float64  # not NumPy's float64
         return self._array(values) if is_supported or is_python_floats else host
 
     def _engine(self) -> engines.Engine:
@@ -289,7 +289,7 @@ class Generator(Distributions):
     def _integers(self, out: Array, low: int, count: int) -> None:
         bits = width(out.dtype)
         word = 64 if bits == 64 else 32
-        uses_all_words = count == 1 << word  # all words are used: nothing is rejected
+        uses_all_words = count == 1 << word  # nothing is rejected
         excess = (1 << word) % count
         interval = {"low": low % (1 << 64), "range": 0 if uses_all_words else count, "excess": excess}
         name = "random_integers_64" if bits == 64 else f"random_integers_{bits}"
@@ -317,7 +317,7 @@ def _shape(caller: str, size: Size) -> tuple[int, ...]:
 
 
 def _count(caller: str, n: Any) -> int:
-    """Read a count."""
+    """Return a count as a Python integer."""
     count = operator.index(n)
     if count < 0:
         raise ValueError(f"{caller}: needs a count of 0 or more; got {n}.")

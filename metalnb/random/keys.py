@@ -8,7 +8,7 @@ import secrets
 __all__ = ["CHILD", "SEED", "block", "key_of"]
 
 _KEY_BITS = 64
-SEED, CHILD = 1, 2  # the uses of blocks from which keys are derived; a stream's blocks have use 0
+SEED, CHILD = 1, 2  # the `use` of blocks from which keys are derived; the blocks of a stream have use 0
 
 
 def key_of(seed: int | None) -> int:
@@ -28,7 +28,7 @@ def key_of(seed: int | None) -> int:
 
 
 def block(number: int, key: int, use: int = 0) -> tuple[int, int, int, int]:
-    """Return one block, as ``random.metal`` computes it; `use` is 0 for a stream, else `SEED` or `CHILD`."""
+    """Return one block, as ``random.metal`` computes it; `use` is 0 for a stream, otherwise `SEED` or `CHILD`."""
     x, y, z, w = number & 0xFFFFFFFF, number >> 32, 0, use
     k, m = key & 0xFFFFFFFF, key >> 32
     for _ in range(10):

@@ -47,7 +47,7 @@ def empty(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -
 def empty_like(
     x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return an uninitialized array with another's shape and dtype, unless either is given."""
+    """Return an uninitialized array; its shape and dtype are those of another array unless given."""
     return _like("empty_like", x, dtype, device, shape)
 
 
@@ -67,7 +67,7 @@ def zeros(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -
 def zeros_like(
     x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return zeros with another array's shape and dtype, unless either is given."""
+    """Return an array of zeros; its shape and dtype are those of another array unless given."""
     return fill_with(_like("zeros_like", x, dtype, device, shape), 0)
 
 
@@ -93,7 +93,7 @@ def ones(shape: int | Shape, dtype: Any = None, *, device: str | None = None) ->
 def ones_like(
     x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return ones with another array's shape and dtype, unless either is given."""
+    """Return an array of ones; its shape and dtype are those of another array unless given."""
     return fill_with(_like("ones_like", x, dtype, device, shape), 1)
 
 
@@ -122,5 +122,5 @@ def full(shape: int | Shape, fill_value: Any, dtype: Any = None, *, device: str 
 def full_like(
     x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return an array filled with a value, with another array's shape and dtype, unless either is given."""
+    """Return an array filled with a value; its shape and dtype are those of another array unless given."""
     return fill_with(_like("full_like", x, dtype, device, shape), fill_value)

@@ -56,7 +56,7 @@ def _matrix(caller: str, x: Any) -> Array:
 @op("creation", reference=np.tril_indices_from, dtypes=ALL, kernels=("search.metal",), flops=0,
     numpy=(np.tril_indices_from,), cite="NumPy, ``tril_indices_from``")  # fmt: skip
 def tril_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of a matrix's lower triangle, as `tril_indices`."""
+    """Return the indices of a matrix's lower triangle, like `tril_indices` for its shape."""
     x = _matrix("tril_indices_from", x)
     return _triangle("tril_indices_from", False, x.shape[0], k, x.shape[1], x.device)
 
@@ -64,7 +64,7 @@ def tril_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
 @op("creation", reference=np.triu_indices_from, dtypes=ALL, kernels=("search.metal",), flops=0,
     numpy=(np.triu_indices_from,), cite="NumPy, ``triu_indices_from``")  # fmt: skip
 def triu_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of a matrix's upper triangle, as `triu_indices`."""
+    """Return the indices of a matrix's upper triangle, like `triu_indices` for its shape."""
     x = _matrix("triu_indices_from", x)
     return _triangle("triu_indices_from", True, x.shape[0], k, x.shape[1], x.device)
 
@@ -77,7 +77,7 @@ def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tupl
 
 @op("creation", reference=np.indices, kernels=("copy.metal",), flops=0, cite="NumPy, ``indices``")
 def indices(dimensions: tuple[int, ...], /, *, dtype: Any = np.int64, device: str | None = None) -> Array:
-    """Return the index of each element of a shape along each axis, as an array of the axes, then the shape."""
+    """Return the index of each element of a shape along each axis, as an array (number of axes, *shape)."""
     shape = tuple(operator.index(n) for n in dimensions)
     target = as_dtype(dtype, "indices")
     if not shape:

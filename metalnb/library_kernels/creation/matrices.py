@@ -1,4 +1,4 @@
-"""Ops that create matrices, eye, tri, diag and vander, and triangles of matrices, tril and triu.
+"""Ops that create matrices (eye, tri, diag, vander) and take triangles of matrices (tril, triu).
 
 Names and semantics: Python array API standard 2024.12, "Creation functions"; NumPy.
 """
@@ -36,12 +36,12 @@ __all__ = ["diag", "diagflat", "eye", "tri", "tril", "triu", "vander"]
 def eye(
     n_rows: int, n_cols: int | None = None, /, k: int = 0, *, dtype: Any = None, device: str | None = None
 ) -> Array:
-    """Return a matrix with ones on its k-th diagonal, zeros elsewhere.
+    """Return a matrix with ones on its k-th diagonal and zeros elsewhere.
 
     Parameters
     ----------
     n_rows, n_cols : int
-        Its shape; square if the second is omitted.
+        The shape; the matrix is square if `n_cols` is omitted.
     k : int
         Diagonals above the main one are positive.
     """
@@ -58,7 +58,7 @@ def eye(
     flops=0,
 )
 def tril(x: Array, /, k: int = 0) -> Array:
-    """Return the lower triangles of matrices, zeros above the k-th diagonal.
+    """Return the lower triangles of matrices, with zeros above the k-th diagonal.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def tril(x: Array, /, k: int = 0) -> Array:
     flops=0,
 )
 def triu(x: Array, /, k: int = 0) -> Array:
-    """Return the upper triangles of matrices, zeros below the k-th diagonal.
+    """Return the upper triangles of matrices, with zeros below the k-th diagonal.
 
     Raises
     ------
@@ -103,12 +103,12 @@ def _part(caller: str, kernel: str, x: Any, k: int) -> Array:
 @op("creation", reference=np.diag, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.diag,),
     cite="NumPy, ``diag``")  # fmt: skip
 def diag(x: Array, /, k: int = 0) -> Array:
-    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; for a matrix, a view of that diagonal.
+    """Return a matrix with a row on its k-th diagonal and zeros elsewhere; for a matrix, a view of that diagonal.
 
     Raises
     ------
     ValueError
-        Unless there are one or two axes.
+        Unless the array has one or two axes.
     """
     x = as_array("diag", x)
     if x.ndim == 2:
@@ -152,7 +152,7 @@ def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Ar
     Raises
     ------
     ValueError
-        For more than one axis.
+        If the array has more than one axis.
     """
     x = as_array("vander", x)
     if x.ndim != 1:

@@ -1,4 +1,4 @@
-"""Ops that create spaced numbers: arange and linspace, and by powers logspace and geomspace.
+"""Ops that create evenly spaced numbers (arange, linspace) and geometric sequences (logspace, geomspace).
 
 Names and semantics: Python array API standard 2024.12, "Creation functions"; NumPy.
 """
@@ -75,7 +75,7 @@ def arange(
 
 
 def _as_python(number: Any) -> Any:
-    """Return one of NumPy's integers as Python's: their differences do not wrap."""
+    """Return a NumPy integer as a Python integer, so that differences do not wrap."""
     return operator.index(number) if isinstance(number, np.integer) else number
 
 
@@ -94,7 +94,7 @@ def _integers(out: Array, start: int, step: int) -> Array:
 
 
 def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
-    """Fill with start + i · step; the last element is exactly `stop` if that is given."""
+    """Fill an array with start + i · step; if `stop` is given, the last element is exactly `stop`."""
     if out.size:
         step = step if out.size > 1 else 0.0
         scale = 2.0 if abs(step) * (out.size - 1) > _LARGEST else 1.0
@@ -111,7 +111,7 @@ def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
 
 
 def _floating(caller: str, dtype: Any, hint: str = "Use ") -> np.dtype[Any]:
-    """Return the dtype of the result: NumPy truncates to an integer dtype, which powers rounded in float32 rule out."""
+    """Return the dtype of the result. It must be floating, since rounded powers may truncate to wrong integers."""
     target = _FLOAT if dtype is None else as_dtype(dtype, caller)
     if not is_float(target):
         raise TypeError(f"{caller}: takes floating dtypes; got {target}. {hint}.astype({str(target)!r}).")
@@ -135,7 +135,7 @@ def _split(value: float) -> tuple[float, float]:
 def linspace(
     start: float, stop: float, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
 ) -> Array:
-    """Return `num` evenly spaced numbers from `start` to `stop`, which is the last one unless ``endpoint=False``.
+    """Return `num` evenly spaced numbers from `start` to `stop`, which is included unless ``endpoint=False``.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def logspace(
 def geomspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None, device: str | None = None
 ) -> Array:
-    """Return `num` numbers from `start` to `stop` with a constant ratio; rounding errors as for `logspace`.
+    """Return `num` numbers from `start` to `stop` with a constant ratio; rounding errors are those of `logspace`.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def geomspace(
     target = _floating("geomspace", dtype)
     if not start or not stop or (start < 0) != (stop < 0):
         raise ValueError(f"geomspace: start and stop must be nonzero and have the same sign; got {start} and {stop}.")
-    # A ratio that float32 cannot hold is taken from the middle: the ratio of each end to it is a square root.
+    # A ratio that float32 cannot represent is taken from the middle: each end's ratio to the middle is its square root.
     origin = math.copysign(math.sqrt(start * stop), start) if abs(math.log2(stop / start)) > 126 else start
     ends = math.log2(start / origin), math.log2(stop / origin)
     result: Array = BY_NAME["pow"](2.0, linspace(*ends, num, endpoint=endpoint, device=device)) * float(origin)

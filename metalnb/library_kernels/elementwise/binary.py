@@ -1,4 +1,4 @@
-"""The rows of the functions of two arrays; a new one takes one line."""
+"""The table rows of functions of two arrays; a new function takes one line."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 
@@ -28,12 +28,12 @@ def _largest(*sizes: Any) -> Any:
 
 
 def _parts(x: Any, y: Any, *rest: Any) -> Any:
-    """Return the size of a sum's largest term: if terms cancel, the error is relative to it."""
+    """Return the size of a sum's largest term, to which the error is relative if terms cancel."""
     return _largest(x, y, rest[-1])
 
 
 def _refuse_negative_power(name: str, operands: tuple[Any, ...]) -> None:
-    """Refuse what NumPy refuses: an integer to a negative power is not an integer."""
+    """Refuse an integer to a negative power, as NumPy does, since the result is not an integer."""
     base, power = operands
     dtype = getattr(base, "dtype", None)
     if isinstance(power, bool) or isinstance(base, float) or (isinstance(dtype, np.dtype) and is_float(dtype)):

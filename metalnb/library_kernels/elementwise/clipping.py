@@ -35,7 +35,7 @@ def _nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: f
 @op("elementwise", reference=_nan_to_num, dtypes=NUMERIC, parts=(_NUMBERED,), numpy=(np.nan_to_num,),
     cite="NumPy, ``nan_to_num``")  # fmt: skip
 def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace elements that are not finite: by default NaN by 0, and infinities by the dtype's largest numbers.
+    """Replace NaN by 0 and infinities by the dtype's largest and smallest numbers, or by the values given.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_n
     x1, x2 : Array or number
         Integers and bool are converted to float32.
     rtol, atol : float
-        Relative to x2, and absolute.
+        The relative tolerance, times |x2|, and the absolute tolerance.
     equal_nan : bool
         Whether NaN is close to NaN.
 
@@ -65,7 +65,7 @@ def _allclose(x: Any, y: Any, **options: Any) -> Any:
 
 @op("elementwise", reference=_allclose, dtypes=ALL, parts=(_PLAIN, _WITH_NAN), flops=4, cite="NumPy, ``allclose``")
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
-    """Return whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
+    """Return whether all elements are close, as a 0-d array of bool. The parameters are those of `isclose`."""
     result: Array = basic_reductions.all(isclose(x1, x2, rtol, atol, equal_nan))
     return result
 

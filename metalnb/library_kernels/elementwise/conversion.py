@@ -1,4 +1,4 @@
-"""astype: an array in another dtype."""
+"""astype: convert an array to another dtype."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
     x : Array
     dtype : dtype
     copy : bool
-        False: return the array itself if it already has that dtype.
+        Whether to copy even if the array already has that dtype; if False, the array itself is returned then.
     device : str, optional
         The name of an engine.
 
     Returns
     -------
     Array
-        Contiguous, of x's shape. Floats become integers by truncation; a value that does not fit is undefined, as in C.
+        Contiguous, with x's shape. Floats are truncated to integers; as in C, a value that does not fit is undefined.
     """
     x = as_array("astype", x)
     target = as_dtype(dtype, "astype")

@@ -1,4 +1,4 @@
-"""The rows of elementwise functions by name, for other ops to call: ``BY_NAME["exp"]``."""
+"""The elementwise ops by name, for other ops to call: ``BY_NAME["exp"]``."""
 
 from . import binary, ternary, unary
 

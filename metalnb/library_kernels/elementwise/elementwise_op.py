@@ -1,4 +1,4 @@
-"""Elementwise ops: a row of the table, and its call. ``elementwise_text.py`` writes the kernels' source."""
+"""`Elementwise`, an op that is a row of the table, and how it is called. ``elementwise_text.py`` writes its MSL."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLANS = 4096
 
 
 class _Call(NamedTuple):
-    """A planned call, which only allocates the result and launches; `launch` is None for an empty result."""
+    """A planned call, which has only to allocate the result and launch; `launch` is None if the result is empty."""
 
     launch: Launch | None
     engine: Engine
@@ -61,9 +61,9 @@ class Elementwise(Op):
     Parameters
     ----------
     formula : Formula
-        Its MSL.
+        The op's MSL.
     info : OpInfo
-        Its NumPy equivalent, and its entry in the list of ops.
+        The op's NumPy equivalent, and its entry in the list of ops.
     """
 
     def __init__(self, formula: Formula, info: OpInfo) -> None:
@@ -84,7 +84,7 @@ class Elementwise(Op):
 
     @property
     def source(self) -> str:
-        """The MSL that it runs; a notebook shows it in colors."""
+        """The MSL that the op runs; a notebook shows it with syntax highlighting."""
         return Source("\n".join(self.formula.text(group) for group in self.formula.groups))
 
     def program(self, dtype: Any, engine: Engine) -> Program:
@@ -97,7 +97,7 @@ class Elementwise(Op):
     # --- a call ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, out: Array | None = None, **options: Any) -> Any:
-        """Start the op; return the array that it fills."""
+        """Start the op and return the array that it fills."""
         count = self._count
         operands = args[:count]
         values = self._values(args[count:], options) if options or len(args) != count else self._defaults
@@ -106,12 +106,12 @@ class Elementwise(Op):
         if out is not None:
             return self._start_into(operands, out, values)
         key: tuple[Any, ...] = ()
-        for a in operands:  # a comprehension would cost a call
+        for a in operands:  # before Python 3.12 a comprehension costs a call
             key += ((a.form or a.shared_form()) if type(a) is Array else type(a),)
         plan = self._plans.get(key)
         if plan is None:
             return self._first_call(key, operands, values)
-        launch, _, _, result, shape, size, pool, form, scalars = plan  # looking up a single attribute takes as long
+        launch, _, _, result, shape, size, pool, form, scalars = plan  # looking up one attribute takes as long
         if scalars or launch is None:
             return self._start(plan, operands, plan.fresh(), values)
         array = Array(pool.take(size), result, shape, None, 0, form)
@@ -147,7 +147,7 @@ class Elementwise(Op):
         return prepare_operands(self.formula, self.row.dtypes, operands, out)
 
     def _keep(self, key: Any, plan: _Call, prepared: list[Any], operands: tuple[Any, ...]) -> None:
-        """Remember a plan for similar calls, unless its operands had to be converted first."""
+        """Store a plan for calls of the same form, unless operands had to be converted first."""
         if all(r is o or type(r) is not Array for r, o in zip(prepared, operands, strict=True)):
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
@@ -204,7 +204,7 @@ class Elementwise(Op):
             return out
         prepared = self._prepare(operands, out)
         self._check_out(out, prepared.shape, prepared.result)
-        if overlaps or prepared.result != out.dtype:  # elements still to be read must not be overwritten
+        if overlaps or prepared.result != out.dtype:  # do not overwrite elements that are still to be read
             plan = self._plan(prepared, None)
             return copy_into(out, self._start(plan, tuple(prepared.operands), plan.fresh(), values))
         plan = self._plan(prepared, out)
@@ -223,7 +223,7 @@ class Elementwise(Op):
 
 
 def strip(operand: Any, shape: tuple[int, ...]) -> Strip:
-    """Return an operand's strides over the result's shape; a scalar's are 0."""
+    """Return an operand's strides over the result's shape; those of a scalar are 0."""
     if type(operand) is not Array:
         return Strip((0,) * len(shape), 0)
     size = operand.dtype.itemsize

@@ -1,4 +1,4 @@
-"""The MSL of an elementwise op: a cell with its kernels, from its expression."""
+"""Write the MSL of an elementwise op: a cell with its kernels, generated from its expression."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOPS = {
     "u": ("uint8", "uint16", "uint32", "uint64"),
     "f": ("float32", "float16", "bfloat16"),
 }
-# Names that the source uses itself, which operands and parameters cannot have, nor names that end in "_".
+# Names that the generated source uses. Operands and parameters cannot have these names, or names that end in "_".
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
 STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "V": "Streamed"}
 
@@ -31,22 +31,22 @@ class Formula:
     ----------
     name : str
     expression : str or mapping of str to str
-        MSL on the operands, the parameters, and ``T``, the type to compute in; ``L`` is the type in memory. A mapping
-        has one for each group of kinds: ``{"f": "floor(x / y)", "iu": "floor_quotient(x, y)"}``.
+        MSL that uses the operands, the parameters, and the types ``T``, to compute in, and ``L``, in memory. A mapping
+        has an expression for each group of kinds: ``{"f": "floor(x / y)", "iu": "floor_quotient(x, y)"}``.
     doc : str
         One line.
     kinds : str
-        The loops, if `expression` is not a mapping: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating. An op
-        only on floats takes integers and bool as float32.
+        The kinds of dtypes to compute in, if `expression` is not a mapping: ``b`` bool, ``i`` signed, ``u`` unsigned,
+        ``f`` floating. An op for floats only converts integers and bool to float32.
     operands : tuple of str
-        The arrays; those also named in `masks` are bool in every loop.
+        The names of the arrays. Those also named in `masks` are bool in every kernel.
     parameters : mapping of str to float
         Scalars that the kernel receives as ``constant float&``, with their defaults.
     result : {"same", "bool"}
     preamble : str
         MSL before the kernel.
     math : {"precise", "fast"}
-        How it is compiled.
+        The math mode to compile with.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Formula:
         return {self.kinds: self.expression} if isinstance(self.expression, str) else self.expression
 
     def group(self, kind: str) -> str:
-        """Return a kind's group."""
+        """Return the group that a kind belongs to."""
         return next(g for g in self.groups if kind in g)
 
     def kernel(self, dtype: str, steps: str) -> str:
@@ -80,8 +80,8 @@ class Formula:
     def text(self, group: str, *, several: bool = False, streams: bool = False) -> str:
         """Return the cell for one group of loops.
 
-        With `several`, a thread takes several elements of contiguous operands; with `streams`, there are kernels that
-        write past the caches.
+        With `several`, each thread takes several elements of contiguous operands. With `streams`, the cell also has
+        kernels that write past the caches.
         """
         second_kernel = ["", *self._multi_element_kernel(group)] if several else []
         instances = self._instances(group, several=several, streams=streams)
@@ -115,7 +115,7 @@ class Formula:
         return [*lines, *self.preamble.rstrip().splitlines(), ""] if self.preamble else lines
 
     def _head(self, name: str, position: str) -> list[str]:
-        """Return a kernel's head, and the type that it computes in."""
+        """Return the lines of a kernel's signature, and the line that names the type to compute in."""
         steps = ", ".join(f"typename {n}Step" for n in (*self.operands, "out"))
         return [
             f"template <typename L, typename R, {steps}>",
@@ -140,7 +140,7 @@ class Formula:
         ]  # fmt: skip
 
     def _multi_element_kernel(self, group: str) -> list[str]:
-        """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
+        """Return the kernel for devices with slow loads: the loads of several elements are in flight at once."""
         return [
             *self._head(f"{self.name}_several", "uint thread_"),
             "    const uint count_ = walk.sizes[0], first_ = first_of_several(thread_);",

@@ -30,18 +30,18 @@ def _interp(x: Any, xp: Any, fp: Any, **options: Any) -> Any:
 def interp(
     x: Array, xp: Any, fp: Any, /, *, left: float | None = None, right: float | None = None, period: float | None = None
 ) -> Array:
-    """Return the values at x of the piecewise linear function through points.
+    """Return the values at x of the piecewise linear function through some points.
 
     Parameters
     ----------
     x : Array
-        The positions; of any dtype, converted to float32.
+        The positions. Every dtype is converted to float32.
     xp, fp : Array or sequence of float, of one length
         The points, with increasing xp.
     left, right : float, optional
         The values before the first point and after the last; by default the first and last of fp.
     period : float, optional
-        The period of x and xp, which then need not increase; left and right are ignored.
+        The period of x and xp. If it is given, xp need not increase, and left and right are ignored.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def interp(
     Raises
     ------
     ValueError
-        If there is no point, or xp and fp are not two rows of the same length.
+        If there is no point, or xp and fp are not one-dimensional with the same length.
     """
     x = as_array("interp", x)
     points = [np.asarray(p.read() if isinstance(p, Array) else p, np.float64) for p in (xp, fp)]
@@ -74,7 +74,7 @@ def interp(
 
 
 def _unroll_period(points: list[Host], period: float) -> list[Host]:
-    """Sort the points of one period, with the last repeated before it and the first after it."""
+    """Sort the points of one period; repeat the last point before the period and the first point after it."""
     xp = points[0] % period
     order = np.argsort(xp, kind="stable")
     xp, fp = xp[order], points[1][order]

@@ -1,4 +1,4 @@
-"""An elementwise op's properties besides its formula, and the row of the table that follows from both."""
+"""The properties of an elementwise op other than its formula, and the table row that follows from both."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class OpInfo:
     reference : callable
         The op in NumPy.
     ulp : float
-        The error allowed for floats, in units in the last place of float32; for narrower floats, the part that remains
-        after rounding the result. 0.5 is "correctly rounded".
+        The error allowed for floats, in units in the last place of float32. For narrower floats, the rounding of the
+        result adds to it. 0.5 means "correctly rounded".
     domain : tuple of float
         The range of floats for the benchmark and for the first samples.
     check : callable, optional
@@ -66,5 +66,5 @@ def _tolerance(ulp: float) -> dict[str, float]:
 
 
 def _numpy_functions(info: OpInfo) -> tuple[Callable[..., Any], ...]:
-    """Return the NumPy functions that an op implements: the reference, if it is one of them."""
+    """Return the NumPy functions that an op implements, including the reference if it is a NumPy function."""
     return (*((info.reference,) if isinstance(info.reference, np.ufunc) else ()), *info.numpy)

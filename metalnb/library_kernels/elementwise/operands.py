@@ -1,4 +1,4 @@
-"""The operands of an elementwise op: promoted to one dtype, converted and broadcast."""
+"""Prepare the operands of an elementwise op: promote them to one dtype, convert and broadcast them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class PreparedOperands(NamedTuple):
     Attributes
     ----------
     operands : list of Array and numpy.ndarray
-        In the dtype to compute in; a Python scalar becomes a NumPy array of one element.
+        The operands in the dtype to compute in; a Python scalar becomes a NumPy array of one element.
     shape : tuple of int
-        Their broadcast shape.
+        The shape that the operands broadcast to.
     loop, result : numpy.dtype
         The dtype to compute in, and the result's.
     engine : Engine
@@ -45,17 +45,17 @@ class PreparedOperands(NamedTuple):
 def prepare_operands(
     formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], out: Array | None
 ) -> PreparedOperands:
-    """Promote, convert and broadcast operands (array API, "Type Promotion Rules"; Python's scalars are weak).
+    """Promote, convert and broadcast operands (array API, "Type Promotion Rules"; Python scalars are weak).
 
     Raises
     ------
     TypeError
-        For an operand that is neither an array nor a number, a dtype that the op does not take, or dtypes without a
-        common one.
+        If an operand is neither an array nor a number, the op does not support its dtype, or the operands have no
+        common dtype.
     ValueError
-        For shapes that do not broadcast.
+        If the shapes do not broadcast.
     ArgumentError
-        For arrays of two engines.
+        If the arrays are on different engines.
     """
     arrays = _arrays(formula.name, operands, out)
     engine = next(a.block.engine for a in arrays if type(a) is Array)

@@ -1,4 +1,4 @@
-"""The rows of the functions of three arrays: where, fma, lerp; a new one takes one line."""
+"""The table rows of functions of three arrays: where, fma, lerp. A new function takes one line."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 

@@ -1,4 +1,4 @@
-"""The rows of the functions of one array. A new one takes one line; then run `make docs`."""
+"""The table rows of functions of one array. A new function takes one line; then run `make docs`."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 
@@ -27,7 +27,7 @@ def _float_test(expression: str, *, otherwise: str) -> dict[str, str]:
 
 
 def _erfinv(x: float) -> float:
-    """Solve erf(y) = x by Newton steps, from the tail where that is exact."""
+    """Solve erf(y) = x by Newton steps; near ±1, on erfc, which is more accurate there."""
     if not abs(x) < 1:
         return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
     y = abs(statistics.NormalDist().inv_cdf((1 - abs(x)) / 2)) / math.sqrt(2) if abs(x) > 1e-3 else abs(x) * 0.886

@@ -1,4 +1,4 @@
-"""A fused function's kernel: planned once for each form of arrays, started for each call."""
+"""The kernel of a fused function. A call is planned once for each form of its arrays, and then only started."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class FusedKernel:
     ----------
     trace : Trace
     results : sequence of Traced
-        Of the same shape for any arguments; a `Reduced` is a kernel's only result.
+        The kernel's results. They have the same shape for all arguments; a `Reduced` must be the only result.
     arrays, numbers : dict of str to numpy.dtype
-        The arguments that they use.
+        The arguments that the results use.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class FusedKernel:
 
     @functools.cached_property
     def source(self) -> str:
-        """The MSL."""
+        """The kernel's MSL."""
         return self._text.text()
 
     def program(self, engine: Engine) -> Program:
@@ -85,7 +85,7 @@ class FusedKernel:
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, arguments: dict[str, Any]) -> tuple[Array, ...]:
-        """Start the kernel on its part of a call's arguments."""
+        """Start the kernel with the arguments of a call that it uses."""
         arrays = tuple(arguments[n] for n in self.arrays)
         key = tuple([a.form or a.shared_form() for a in arrays])
         plan = self._plans.get(key)
@@ -136,7 +136,7 @@ class FusedKernel:
     def _start_reduction(
         self, plan: _Plan, last: Reduced, arrays: tuple[Array, ...], values: tuple[bytearray, ...]
     ) -> Array:
-        """Start the kernel and, if rows were split, a second one that combines their parts."""
+        """Start the kernel and, if rows are split, a second kernel that combines the parts."""
         monoid, (result,) = _monoid(last), self._dtypes
         *outer, count = plan.shape
         if plan.parts == 1 and plan.launch is not None:
@@ -170,7 +170,7 @@ def _result(last: Reduced) -> DType:
 
 
 def _monoid(last: Reduced) -> Monoid:
-    """Return the monoid of a reduced result: the same as of the op with this name."""
+    """Return the monoid of a reduced result, which is the monoid of the op with this name."""
     dtype, result = last.dtype, _result(last)
     if last.reduction in {"max", "min"}:
         acc = "float" if is_float(dtype) else tag(dtype)
@@ -187,7 +187,7 @@ def kernels_of(trace: Trace, results: list[Traced], arrays: dict[str, DType], nu
 ]:  # fmt: skip
     """Return the kernels of a function's results, each with the indices of its results.
 
-    Results that use the same arrays, and so have the same shape, share a kernel.
+    Results that use the same arrays have the same shape, so they share a kernel.
     """
     groups: dict[Any, list[int]] = {}
     for i, result in enumerate(results):

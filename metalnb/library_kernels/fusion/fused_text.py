@@ -1,4 +1,4 @@
-"""The MSL of a fused function: a cell for elementwise results or for one result reduced along its rows."""
+"""Write the MSL of a fused function: a cell for elementwise results, or for one result reduced along its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["FusedText"]
 
 DType = np.dtype[Any]
 
-# A line that calls an op's function, and such a function without a preamble, only on floats.
+# The record from which the kernels that reduce rows read how the rows are split.
 _SPLITS = """struct Splits {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
@@ -35,11 +35,11 @@ class FusedText:
     Attributes
     ----------
     trace : Trace
-        The function's lines.
+        The lines of the traced function.
     results : tuple of (str, numpy.dtype)
-        The names of the results' values, and their dtypes in memory; a single one if `monoid` reduces it.
+        The names of the results' values, and their dtypes in memory. There is only one if `monoid` reduces it.
     arrays, numbers : tuple of (str, numpy.dtype)
-        The arguments: arrays with their dtypes, and numbers with the dtypes to compute in.
+        The arguments: arrays with their dtypes, and numbers with the dtypes that they are computed in.
     monoid : str
         The functor of ``reduce.metal``, with its types, that reduces the result.
     """
@@ -53,8 +53,8 @@ class FusedText:
     def text(self, *, several: bool = False, streams: bool = False) -> str:
         """Return the cell.
 
-        With `several`, a thread takes several elements of contiguous arrays; with `streams`, there are kernels that
-        write past the caches.
+        With `several`, each thread takes several elements of contiguous arrays. With `streams`, the cell also has
+        kernels that write past the caches.
         """
         lines = self._needed_lines()
         functions = self._functions(lines)
@@ -66,7 +66,7 @@ class FusedText:
             kernels += ["", *self._multi_element_kernel(lines)]
         return "\n".join([*head, *kernels, "", *self._instances(several=several, streams=streams)]) + "\n"
 
-    # What is derived from an argument's name has a prefix, not a suffix: x and x_ may both be arguments.
+    # Names derived from an argument's name have a prefix, not a suffix, since x and x_ may both be arguments.
     @property
     def _names(self) -> list[str]:
         return [f"in_{name}" for name, _ in self.arrays]
@@ -103,7 +103,7 @@ class FusedText:
         ]
 
     def _head(self, name: str, position: str) -> list[str]:
-        """Return an elementwise kernel's head."""
+        """Return the lines of an elementwise kernel's signature."""
         outs = self._result_names
         return [
             f"template <{', '.join(f'typename step_{n}' for n in (*self._names, *outs))}>",
@@ -135,7 +135,7 @@ class FusedText:
         ]
 
     def _multi_element_kernel(self, lines: list[str]) -> list[str]:
-        """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
+        """Return the kernel for devices with slow loads: the loads of several elements are in flight at once."""
         typed = [(name, value_type(dtype)) for name, (_, dtype) in zip(self._names, self.arrays, strict=True)]
         return [
             *self._head("fused_several", "uint thread_"),
@@ -157,7 +157,7 @@ class FusedText:
         ]
 
     def _row_kernels(self, lines: list[str]) -> list[str]:
-        """Return the kernels that reduce rows: one for parts of long rows, one for short rows."""
+        """Return the kernels that reduce rows: one for parts of long rows and one for short rows."""
         names = self._names
         steps = ", ".join(f"typename step_{n}" for n in names)
         arguments = ", ".join([*(f"buffer_{n}" for n in names), "walk", *(f"in_{name}" for name, _ in self.numbers)])
@@ -207,7 +207,7 @@ _STORE = "storage<typename M::result>::store(M::finish("
 
 
 def _split_rows_kernel(steps: str, buffers: list[str], rows: list[str], out: str, value: str) -> list[str]:
-    """Return the kernel whose SIMD-groups each take a part of a row."""
+    """Return the kernel in which each SIMD-group takes a part of a row."""
     return [
         "// A SIMD-group takes a stretch of a row; blocks within it keep long sums exact.",
         f"template <typename M, {steps}>",
@@ -237,7 +237,7 @@ def _split_rows_kernel(steps: str, buffers: list[str], rows: list[str], out: str
 
 
 def _short_rows_kernel(steps: str, buffers: list[str], rows: list[str], out: str, value: str) -> list[str]:
-    """Return the kernel whose threads each take a row."""
+    """Return the kernel in which each thread takes a row."""
     return [
         "// A thread takes a short row.",
         f"template <typename M, {steps}>",

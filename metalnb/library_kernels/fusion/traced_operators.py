@@ -1,4 +1,4 @@
-"""Traced arrays, the placeholders while a function is traced: their operators, and errors for what they lack."""
+"""The operators of traced arrays (placeholders while a function is traced), and errors for methods that they lack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _unary(name: str) -> Callable[..., Any]:
 
 
 class TracedOperators:
-    """An array's placeholder: each operator is the library op named here."""
+    """A placeholder for an array. Each operator calls the library op named here."""
 
     __slots__ = ()
 

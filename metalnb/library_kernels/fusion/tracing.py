@@ -1,4 +1,4 @@
-"""The placeholder of an array while a function is traced: each op applied to it becomes a line of MSL."""
+"""Placeholders for arrays while a function is traced: each op applied to a placeholder becomes a line of MSL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Evaluate = Callable[[dict[str, Any]], Any]
 
 _BOOL, _INT, _FLOAT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float32)
 _AT_THE_END = ("sum", "max", "min", "mean")
-# What the expressions of ops compute from Python's integers: separate ops see only the result.
+# The operations on Python integers that tracing evaluates in Python, since a separate op would see only the result.
 _OF_INTEGERS: dict[str, Callable[..., Any]] = {
     "sum_of(x, y)": operator.add, "difference_of(x, y)": operator.sub, "product_of(x, y)": operator.mul,
     "floor_quotient(x, y)": operator.floordiv, "floor_remainder(x, y)": operator.mod, "negated(x)": operator.neg,
@@ -40,19 +40,19 @@ def value_type(dtype: DType) -> str:
 
 
 class Trace:
-    """The lines of a function, and the MSL functions that they call.
+    """The MSL lines of a traced function, and the MSL functions that these lines call.
 
     Parameters
     ----------
     name : str
         The function's name, for errors.
     code : code object
-        The traced code, whose lines errors name.
+        The traced code; errors name its lines.
 
     Attributes
     ----------
     checks : dict
-        By the op or type and the operand: how to find the operand among a call's arguments, and its check.
+        For each op or type and operand: how to find the operand among a call's arguments, and how to check it.
     """
 
     def __init__(self, name: str, code: CodeType) -> None:
@@ -63,7 +63,7 @@ class Trace:
         self.checks: dict[tuple[str, str], tuple[Evaluate, Callable[[Any], None]]] = {}
 
     def apply(self, formula: Formula, operands: tuple[Any, ...], values: tuple[bytearray, ...]) -> Traced:
-        """Write the line of one op."""
+        """Append the line of one op."""
         for operand in operands:
             self.check(formula.name, operand)
         numbers = [o for o, n in zip(operands, formula.operands, strict=True) if n not in formula.masks]
@@ -84,7 +84,7 @@ class Trace:
         return traced
 
     def line(self, text: str, dtype: DType, operands: tuple[Any, ...], *, weak: bool = False) -> Traced:
-        """Add a line, and return the placeholder of its value."""
+        """Append a line and return the placeholder of its value."""
         number = f"t{len(self.lines)}"
         self.lines.append(f"const {value_type(dtype)} {number} = {text};")
         needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))
@@ -96,7 +96,8 @@ class Trace:
         Raises
         ------
         TypeError
-            If the value is a reduction's result, part of another fused function, or no argument of this one.
+            If the value is the result of a reduction, belongs to another fused function, or is an array that is not an
+            argument of this function.
         """
         if isinstance(operand, Reduced):
             raise TypeError(f"{self.name}: {caller} cannot use the result of {operand.reduction}, which a fused "
@@ -109,7 +110,7 @@ class Trace:
                             f"fused function{self.at_line()}. Pass it as one.")  # fmt: skip
 
     def _loop(self, formula: Formula, operands: list[Any]) -> DType:
-        """Return the dtype to compute in, as for an op on arrays."""
+        """Return the dtype to compute in, which is that of the op on arrays."""
         strong = [_dtype_of(o) for o in operands if not _is_weak(o)]
         dtype = strong[0] if strong else promote_weak(_sample(operands[0]), _BOOL)
         for other in strong[1:]:
@@ -141,7 +142,7 @@ class Trace:
         return f"{type_name}({integer_literal('ulong' if operand > 2**63 - 1 else 'long', operand)})"
 
     def _check_range(self, operand: Traced, type_name: str) -> None:
-        """At each call, refuse a Python integer that does not fit its type, as separate ops do."""
+        """Arrange for each call to refuse a Python integer that does not fit its type, as separate ops do."""
         info, where = _range("long" if type_name == "float" else type_name), self.at_line()
 
         def check(number: int) -> None:
@@ -153,12 +154,12 @@ class Trace:
             self.checks[type_name, operand.text] = operand.evaluate, check
 
     def check_power(self, caller: str, power: Traced, check: Callable[[Any], None]) -> None:
-        """Check a power of integers at each call.
+        """Arrange for each call to check a power of integers.
 
         Raises
         ------
         TypeError
-            If the power is not one of the arguments, or computed from Python's integers.
+            If the exponent is neither an argument nor computed from Python integers.
         """
         if power.evaluate is None:
             rule = "of integers is fused only if the power is an argument, since it must not be negative"
@@ -172,7 +173,7 @@ class Trace:
             check(evaluate(arguments))
 
     def _function(self, formula: Formula, types: list[DType], loop: DType, result: DType) -> str:
-        """Define an op's function for the types that it computes in."""
+        """Define the MSL function of an op for the types that it computes in."""
         expression = formula.groups[formula.group(kind_of(loop))]
         if "<L>" in expression:
             message = f"{formula.name} cannot be fused: it depends on the dtype in memory{self.at_line()}."
@@ -181,7 +182,7 @@ class Trace:
         parameters += [f"float {n}" for n in formula.parameters]
         compute_type, result_type = value_type(loop), value_type(result)
         tag = compute_type[0] if compute_type in {"float", "bool"} else compute_type
-        for number in range(100):  # two ops may have the same name if a user defined one
+        for number in range(100):  # an op of the user may have the name of another op
             name = f"{formula.name}_{tag}{number or ''}_"
             text = (f"inline {result_type} {name}({', '.join(parameters)}) "
                     f"{{ using T = {compute_type}; return {result_type}({expression}); }}")  # fmt: skip
@@ -191,7 +192,7 @@ class Trace:
         raise AssertionError("a hundred ops with one name")
 
     def at_line(self) -> str:
-        """Return text that names the current line of the traced function."""
+        """Return text that states the current line of the traced function."""
         frame: Any = sys._getframe(1)  # noqa: SLF001  (like inspect.currentframe, which is optional by its type)
         while frame is not None and frame.f_code is not self.code:
             frame = frame.f_back
@@ -205,15 +206,15 @@ class Traced(TracedOperators):
     ----------
     trace : Trace
     text : str
-        Its name in the MSL.
+        The name of the value in the MSL.
     dtype : numpy.dtype
         The dtype that separate ops would return.
     needs : frozenset of str
-        The arguments that it uses.
+        The arguments that the value depends on.
     weak : bool
-        Whether it is a number: only its kind matters in promotion.
+        Whether it is a Python number, of which only the kind matters in promotion.
     evaluate : callable, optional
-        Returns its value for a call's arguments; None if that takes the kernel.
+        Computes the value from a call's arguments; None if only the kernel can.
     """
 
     __slots__ = ("dtype", "evaluate", "needs", "text", "trace", "weak")
@@ -227,8 +228,8 @@ class Traced(TracedOperators):
         self.evaluate: Evaluate | None = None
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Traced:
-        """Convert to a dtype: 16-bit floats are rounded here, as by a separate op."""
-        del copy  # there is no memory yet
+        """Convert to a dtype. 16-bit floats are rounded here, as a separate op would round them."""
+        del copy  # a placeholder has no memory to copy
         trace: Trace = self.trace
         trace.check("astype", self)
         target = as_dtype(dtype, f"{trace.name}: astype")
@@ -243,7 +244,7 @@ class Traced(TracedOperators):
         return trace.line(text, target, (self,))
 
     def __metal_traced__(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Trace an op that is not elementwise; NotImplemented if it is composed of elementwise ones."""
+        """Trace an op that is not elementwise; return NotImplemented if the op is composed of elementwise ops."""
         if name == "astype":
             return self.astype(*args[1:], **options)
         unsupported = ", ".join(sorted({*options} - {"axis", "keepdims"}))
@@ -254,7 +255,7 @@ class Traced(TracedOperators):
         return NotImplemented
 
     def reduce(self, reduction: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:
-        """Reduce the last axis. The function can only return the result."""
+        """Reduce the last axis. The traced function can do nothing with the result but return it."""
         trace = self.trace
         trace.check(reduction, self)
         if type(axis) is not int or axis != -1:
@@ -280,7 +281,7 @@ class Traced(TracedOperators):
 
 
 class Reduced(Traced):
-    """The reduction at the end of a fused function: a value for each row of one of its arrays.
+    """The reduction that ends a fused function: one value for each row of a traced array.
 
     Attributes
     ----------
@@ -303,7 +304,7 @@ def _is_weak(operand: Any) -> bool:
 
 
 def _evaluation(expression: str, operands: tuple[Any, ...]) -> Evaluate | None:
-    """Return how an op's value follows from a call's arguments, if Python computes it."""
+    """Return the function that computes an op's value from a call's arguments, or None if Python cannot compute it."""
     function = _OF_INTEGERS.get(expression)
     if function is None or any(isinstance(o, Traced) and o.evaluate is None for o in operands):
         return None
@@ -321,7 +322,7 @@ def _dtype_of(operand: Any) -> DType:
 
 
 def _sample(operand: Any) -> Any:
-    """Return a number of a weak operand's kind."""
+    """Return a Python number of the same kind as a weak operand."""
     if isinstance(operand, Traced):
         return {"b": False, "i": 0}.get(kind_of(operand.dtype), 0.0)
     return bool(operand) if isinstance(operand, np.bool_) else operand

@@ -1,4 +1,4 @@
-"""``x[key]`` where it is not a view, and ``x[key] = value``: masks, index arrays, and their combinations with slices.
+"""``x[key]`` with masks or index arrays, also combined with slices, which is a copy, and ``x[key] = value``.
 
 The semantics are NumPy's.
 """
@@ -40,19 +40,19 @@ _INT64 = np.dtype(np.int64)
 
 
 class _IndexPlan(NamedTuple):
-    """A resolved index by arrays: a view whose axes `at` … `at + depth - 1` are indexed, and the positions on them.
+    """A resolved key with arrays: a view, of which axes `at` … `at + depth - 1` are indexed, and the positions.
 
     Attributes
     ----------
     view : Array
-        The array after all slices, integers and new axes.
+        The array after the slices, integers and new axes of the key are applied.
     at, depth : int
     flat_indices : Array
-        int64, counted through the indexed axes.
+        The positions as int64, each counted through all indexed axes.
     result_at : int
         The position of the indexed axes in the result.
     axis : int
-        The array's first indexed axis, for errors.
+        The first indexed axis of the original array, for errors.
     """
 
     view: Array
@@ -64,7 +64,7 @@ class _IndexPlan(NamedTuple):
 
 
 def get(x: Array, key: Any) -> Array:
-    """Return the elements that a key with arrays selects: always a copy.
+    """Return a copy of the elements that a key with arrays selects.
 
     Raises
     ------
@@ -92,9 +92,9 @@ def put(x: Array, key: Any, value: Any) -> None:
     Raises
     ------
     IndexError
-        As for `get`; nothing is written then.
+        As for `get`. In that case, nothing is written.
     ValueError
-        If the value's shape does not broadcast.
+        If the value does not broadcast to the selection.
     """
     mask = _mask_of(x, key)
     if mask is not None and _is_single(value):
@@ -125,14 +125,14 @@ def put(x: Array, key: Any, value: Any) -> None:
 
 
 def _put_masked(x: Array, mask: Array, value: Any) -> None:
-    """Write one value where a mask is set, without computing the positions."""
+    """Write one value to each element whose mask is set, without computing positions."""
     full_mask = mask.viewed(mask.host.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)))
     single = source_for("x[…] = value", x, value).reshape(())
     copy_into(x, BY_NAME["where"](full_mask, convert(single, x.dtype), x))
 
 
 def _put_selected(x: Array, mask: Array, value: Any) -> None:
-    """Write one value for each element whose mask is set."""
+    """Write a sequence of values, one for each element whose mask is set."""
     source = source_for("x[…] = value", x, value)
     target = make_contiguous(x)
     select_into(target, apart_from(target, mask), convert(apart_from(target, source), x.dtype))
@@ -170,20 +170,20 @@ def _plan_index(x: Array, key: Any) -> _IndexPlan:
     parts = _expand(x, key)
     arrays = [p for p in parts if isinstance(p, Array)]
     axes = [d for d, p in enumerate(parts) if isinstance(p, Array)]
-    basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # an indexed axis is kept complete in the view
+    basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # the view keeps indexed axes in full
     is_adjacent = axes[-1] - axes[0] + 1 == len(axes)
     view = x.viewed(x.host[tuple(basic)])
     first = axes[0]
     if not is_adjacent:
         view = view.viewed(np.moveaxis(view.host, axes, range(len(axes))))
         first = 0
-    axes_of_x = [sum(p is not None for p in parts[:d]) for d in axes]  # their numbers in x
+    axes_of_x = [sum(p is not None for p in parts[:d]) for d in axes]  # the same axes, as numbered in x
     flat_indices = _combine(arrays, view.shape[first : first + len(axes)], axes_of_x)
     return _IndexPlan(view, first, len(axes), flat_indices, first, axes_of_x[0])
 
 
 def _resolve_scalar_masks(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
-    """Turn 0-d masks into index arrays: each adds an axis of one element, which it keeps or drops."""
+    """Turn 0-d masks into index arrays. Each adds an axis of one element, which the mask keeps or drops."""
     answers = [_scalar_mask(p) for p in key]
     if not any(b is not None for b in answers):
         return x, key
@@ -204,7 +204,7 @@ def _scalar_mask(part: Any) -> bool | None:
 
 
 def _check_axis_count(x: Array, key: tuple[Any, ...]) -> int:
-    """Return the number of axes that a key indexes; refuse more than the array has."""
+    """Return the number of axes that a key indexes; refuse a key that indexes more axes than the array has."""
     count = sum(map(_axes_used, key))
     if count > x.ndim:
         axes_text = quantity(x.ndim, "axis", "axes")
@@ -213,7 +213,7 @@ def _check_axis_count(x: Array, key: tuple[Any, ...]) -> int:
 
 
 def _expand(x: Array, key: tuple[Any, ...]) -> list[Any]:
-    """Expand a key to one part for every axis, without an ellipsis, with masks and lists as index arrays."""
+    """Expand a key so that it has a part for every axis: no ellipsis, and index arrays for masks and lists."""
     count = _check_axis_count(x, key)
     rest = [slice(None)] * (x.ndim - count)
     parts: list[Any] = []
@@ -232,7 +232,7 @@ def _axes_used(part: Any) -> int:
 
 
 def _indices(x: Array, part: Any, axis: int) -> list[Any]:
-    """Return a part of a key as slices and index arrays, for the axes from `axis`."""
+    """Return a part of a key as slices and index arrays for the axes that begin at `axis`."""
     if part is None or isinstance(part, slice):
         return [part]
     index = part if isinstance(part, Array) else np.asarray(part)
@@ -249,7 +249,7 @@ def _indices(x: Array, part: Any, axis: int) -> list[Any]:
 
 
 def _combine(arrays: list[Array], shape: tuple[int, ...], axes: list[int]) -> Array:
-    """Turn an index for each axis into one position, counted through these axes; all are checked."""
+    """Combine an index for each axis into one position, counted through these axes; check every index."""
     if len(arrays) == 1:
         return arrays[0]
     try:
@@ -302,7 +302,7 @@ def assign(part: Array, value: Any) -> None:
     shape = source.shape[surplus:]
     if any(n != 1 for n in source.shape[:surplus]) or not _can_broadcast(shape, part.shape):
         raise ValueError(f"x[…] = value: shape {source.shape} does not broadcast to {part.shape}.")
-    if surplus:  # as NumPy allows
+    if surplus:  # NumPy allows leading axes of one element
         source = Array(source.block, source.dtype, shape, source.strides[surplus:], source.offset)
     copy_into(part, apart_from(part, source))
 

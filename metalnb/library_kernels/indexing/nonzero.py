@@ -29,7 +29,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     Parameters
     ----------
     x : Array
-        With at least one axis.
+        The array; it must have at least one axis.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 def along_axes(flat_indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
-    """Turn positions, counted through a shape, into an index for each of its axes."""
+    """Split positions that are counted through a shape into an index for each axis."""
     if len(shape) == 1:
         return (flat_indices,)
     axes: list[Array] = []
@@ -56,7 +56,7 @@ def along_axes(flat_indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]
 @op("searching", reference=np.argwhere, dtypes=ALL, kernels=("search.metal",), flops=0, numpy=(np.argwhere,),
     cite="NumPy, ``argwhere``")  # fmt: skip
 def argwhere(x: Array, /) -> Array:
-    """Return the indices of the elements that are not 0: a row for each, int64, in memory order."""
+    """Return the indices of the elements that are not 0, as a row of int64 for each element, in memory order."""
     x = as_array("argwhere", x)
     if not x.ndim:
         return empty((int(bool(x)), 0), np.dtype(np.int64), x.engine)
@@ -67,5 +67,5 @@ def argwhere(x: Array, /) -> Array:
 @op("searching", reference=np.flatnonzero, dtypes=ALL, kernels=("search.metal",), flops=0, numpy=(np.flatnonzero,),
     cite="NumPy, ``flatnonzero``")  # fmt: skip
 def flatnonzero(x: Array, /) -> Array:
-    """Return the positions of the elements that are not 0, counted through the array, last axis fastest: int64."""
+    """Return the positions of the elements that are not 0 in the flattened array, as int64."""
     return flat_nonzero("flatnonzero", as_array("flatnonzero", x))

@@ -44,7 +44,7 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     Returns
     -------
     Array
-        With x's shape, the axis replaced by the indices' axes.
+        The shape is that of x, with the axis replaced by the axes of the indices.
 
     Raises
     ------
@@ -63,19 +63,19 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     numpy=(np.take_along_axis,),
 )  # fmt: skip
 def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
-    """Return elements by one index per position; with the result of `argsort`, the sorted array.
+    """Return elements by an index for each position along an axis. The indices that `argsort` returns sort the array.
 
     Parameters
     ----------
     x : Array
     indices : Array of integers
-        As many axes as x; all but `axis` broadcast with x's.
+        They have as many axes as x; all axes but `axis` broadcast with those of x.
     axis : int
 
     Returns
     -------
     Array
-        Of the indices' shape, broadcast.
+        The shape is that of the indices, broadcast.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def _scatter_add_reference(x: Any, indices: Any, values: Any, /, *, axis: int = 
     numpy=(np.put,), cite="NumPy's put",
 )  # fmt: skip
 def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
-    """Write values at indices; if several go to the same position, the last is kept.
+    """Write values at indices; if several values go to the same position, the last one is kept.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     Raises
     ------
     IndexError
-        If an index is out of bounds; nothing is written then.
+        If an index is out of bounds; in that case, nothing is written.
     OverflowError
         If x's dtype cannot hold a Python number among the values.
     ValueError

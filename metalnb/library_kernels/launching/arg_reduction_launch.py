@@ -1,4 +1,4 @@
-"""The position of the largest or smallest element: ``argreduce.metal``."""
+"""Find the positions of the largest or smallest elements, with ``argreduce.metal``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["arg_reduce"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MAX_STRETCHES = 32  # more stretches of a column are too many for one thread
+_MAX_STRETCHES = 32  # the most stretches of a column that one thread combines
 _UINT = np.dtype(np.uint64)
 
 
@@ -39,7 +39,7 @@ def arg_reduce(order: str, x: Array, form: tuple[int, int, int], out: Array) -> 
     form : tuple of int
         (outer, count, width): the middle axis is reduced.
     out : Array
-        int64, outer × width: filled and returned.
+        An int64 array, outer × width, which is filled and returned.
     """
     kernel, first, second, parts, value = _steps(order, x.dtype, x.offset, form, x.device)
     if kernel == "each":
@@ -59,7 +59,7 @@ def arg_reduce(order: str, x: Array, form: tuple[int, int, int], out: Array) -> 
 
 
 class _Steps(NamedTuple):
-    """A plan's one or two dispatches; `parts` are the partial results between them, of dtype `value`."""
+    """The one or two dispatches of a plan; `parts` is the number of partial results between them, of dtype `value`."""
 
     kernel: str
     first: Launch
@@ -70,7 +70,7 @@ class _Steps(NamedTuple):
 
 @functools.lru_cache(_PLANS)
 def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], engine: str) -> _Steps:
-    """Plan a reduction and compile its kernels."""
+    """Plan an arg-reduction and compile its kernels."""
     element, target = tag(dtype), named(engine)
     size = 4 if element in {"half", "bfloat16"} else dtype.itemsize
     device = device_of(target.caps)

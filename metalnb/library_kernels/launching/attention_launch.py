@@ -1,4 +1,4 @@
-"""Run attention by its plan."""
+"""Run attention as planned."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def attend(
     q : Array (…, L, E)
     k : Array (…, S, E)
     v : Array (…, S, V)
-        Contiguous, of one dtype and not empty; each head of k and v is shared by several of q.
+        Contiguous, of the same dtype and not empty; several heads of q may share a head of k and v.
     mask : Array (L, S) or (…, L, S), optional
-        Contiguous, of float32.
+        Contiguous, float32.
     query_heads_per_key_head : int
     causal : bool
     scale : float
@@ -66,7 +66,7 @@ def attend(
 
 @functools.lru_cache(_LAUNCHES)
 def _launches(shape: AttentionShape, engine_name: str, device: Device) -> tuple[tuple[Launch, str, int], ...]:
-    """Return the launches, the memory of each one's buffers, and the number of floats for parts."""
+    """Return the launches, the memory of each launch's buffers, and the number of floats for parts."""
     engine = named(engine_name)
     launches = []
     for step in plan_attention(shape, device):

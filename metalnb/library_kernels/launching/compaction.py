@@ -26,14 +26,14 @@ class Compaction(NamedTuple):
     Attributes
     ----------
     bits : Array
-        The elements tested.
+        The elements to test.
     test : str
-        The test, as in the kernels' names.
+        The name of the test in the kernels' names.
     kernels : Program
     offsets : Array
-        Each tile's first position in the result; last, the number of elements kept.
+        The first position of each tile in the result, followed by the number of elements kept.
     stretch : dict
-        The kernels' record.
+        The record that the kernels read.
     tiles : int
     """
 
@@ -46,7 +46,7 @@ class Compaction(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The number of elements kept; reading it waits."""
+        """The number of elements kept; reading it waits for the kernels."""
         return int(self.offsets.read()[self.tiles])
 
     def start(self, name: str, *arguments: Any) -> None:
@@ -95,7 +95,7 @@ def flat_nonzero(caller: str, x: Array) -> Array:
 
 
 def select(x: Array, mask: Array) -> Array:
-    """Return the elements whose mask is set, in order; x and the mask have the same shape."""
+    """Return the elements whose mask is set, in order; x and the mask must have the same shape."""
     compaction = count_kept("x[mask]", mask, "nonzero")
     out = empty((compaction.total,), x.dtype, x.engine)
     if out.size:
@@ -104,7 +104,7 @@ def select(x: Array, mask: Array) -> Array:
 
 
 def select_into(x: Array, mask: Array, values: Array) -> None:
-    """Write values, one for each element whose mask is set, in order; x, contiguous, and the mask have the same shape.
+    """Write values, in order, to the elements whose mask is set; x must be contiguous and have the mask's shape.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Run convolutions by their plans: ``convolve.metal``, and as products with windows on a GPU."""
+"""Run convolutions as planned: with ``convolve.metal``, or on a GPU as products with windows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAX_BYTES = 1 << 26  # lay out at most this many bytes of images at once
 class _Part(NamedTuple):
     """Dispatches that convolve part of a batch's images."""
 
-    elements_laid_out: int  # elements of images that are laid out first; 0 if they are summed in place
+    elements_laid_out: int  # elements of images to lay out first; 0 if the images are read in place
     layout_launch: Launch | None
     sum_launch: Launch
 
@@ -48,7 +48,7 @@ def convolve(x: Array, weight: Array, bias: Array | None, window: Windows, group
     ----------
     x : Array (N, C, H, W) or (N, C, W)
     weight : Array (O, C / groups, h, w) or (O, C / groups, w)
-        With x's dtype and engine, as is `bias`.
+        With x's dtype and engine, like `bias`.
     bias : Array (O,) or None
     window : Windows
         Windows that fit into the padded images.
@@ -57,7 +57,7 @@ def convolve(x: Array, weight: Array, bias: Array | None, window: Windows, group
     Returns
     -------
     Array (N, O, H', W') or (N, O, W')
-        In x's dtype, summed in float32; None if an image is too large for the kernel.
+        In x's dtype, with sums in float32; None if an image is too large for the kernel.
     """
     out = empty((x.shape[0], weight.shape[0], *window.positions(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
@@ -76,7 +76,7 @@ def convolve(x: Array, weight: Array, bias: Array | None, window: Windows, group
 
 
 def _operands(x: Array, weight: Array, bias: Array | None) -> tuple[Array, Array, Any, tuple[int, int]]:
-    """Return images, weights and biases as the kernels read them, and the byte offsets of the last two."""
+    """Return the images, weights and biases that the kernels read, and the byte offsets of the weights and biases."""
     x, weight = make_contiguous(x), make_contiguous(convert(weight, _FLOAT))
     bias_array: Any = np.zeros(weight.shape[0], np.float32) if bias is None else make_contiguous(convert(bias, _FLOAT))
     return x, weight, bias_array, (weight.offset, 0 if bias is None else bias_array.offset)
@@ -114,14 +114,14 @@ def _depthwise(
 def convolve_by_product(x: Array, weight: Array, window: Windows, groups: int) -> Array | None:
     """Convolve as `convolve` does, without a bias: weights times windows, whose elements are read from the images.
 
-    None if no kernel takes these: few outputs, or channels that do not fill strips.
+    Return None if no kernel applies, because there are few outputs or the channels do not fill strips.
     """
     outputs, channels = weight.shape[0], weight.shape[1]
     out = empty((x.shape[0], outputs, *window.positions(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
     device = device_of(x.engine.caps)
-    # A window's element, with all its channels.
+    # One element of a window, with all of its channels.
     channel_last = contiguous_copy(weight.viewed(np.moveaxis(weight.host, 1, -1)))
     weights_aligned = is_aligned(channel_last)
     last = device.copies and weights_aligned and x.itemsize == 2 and not channels % LANES
@@ -141,7 +141,7 @@ def _windows(  # noqa: PLR0913  (everything that determines a plan)
     shape: tuple[int, ...], offset: int, lines: tuple[int, int], geometry: Windows, groups: int, dtype: np.dtype[Any],
     device: Device, engine: str, *, is_aligned: bool, channels_last: bool,
 ) -> CompiledProduct | None:  # fmt: skip
-    if len(shape) == 3:  # one axis: images of one row
+    if len(shape) == 3:  # one axis is treated as images of one row
         geometry, shape = geometry.of_one_row, (*shape[:2], 1, shape[2])
     outputs, channels = lines
     image, terms = shape[2:], channels * math.prod(geometry.size)

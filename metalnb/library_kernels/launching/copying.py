@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 
 def as_array(caller: str, x: Any) -> Array:
-    """Convert an argument to an array: NumPy's and other libraries' arrays, but not lists or numbers.
+    """Convert an argument to an array. NumPy's and other libraries' arrays are accepted, but not lists or numbers.
 
     Raises
     ------
@@ -43,14 +43,14 @@ def as_array(caller: str, x: Any) -> Array:
 
 
 def source_for(caller: str, x: Array, value: Any) -> Array:
-    """Convert a value to write into an array; Python numbers and sequences of them take its dtype.
+    """Convert a value that is to be written into x. Python numbers, and sequences of numbers, take x's dtype.
 
     Raises
     ------
     OverflowError
-        If the dtype cannot represent one of them.
+        If the dtype cannot represent one of the numbers.
     ArgumentError
-        For an array of another engine.
+        If the value is an array on another engine.
     """
     if isinstance(value, Array):
         source = value
@@ -73,7 +73,7 @@ def check_writable(caller: str, x: Array) -> None:
 
 
 def bits_of(x: Array) -> Array:
-    """View elements as unsigned integers of their width, for a kernel that only moves them."""
+    """View elements as unsigned integers of the same width, for a kernel that only moves them."""
     return Array(x.block, np.dtype(f"u{x.itemsize}"), x.shape, x.strides, x.offset)
 
 
@@ -94,7 +94,7 @@ def contiguous_copy(x: Array, shape: Shape | None = None) -> Array:
 
 
 def apart_from(target: Array, x: Array) -> Array:
-    """Return x, or a copy of it if writing the target may change elements of x that are still to be read."""
+    """Return x, or a copy of it if writing to the target could change elements of x before they are read."""
     if target.block is not x.block and not (target.block.shared and x.block.shared):
         return x
     layout, other = ((a.host.ctypes.data, a.strides, a.shape, a.dtype) for a in (target, x))
@@ -143,7 +143,7 @@ def _launch(  # noqa: PLR0913, PLR0917  (everything that distinguishes copies)
         plan = plan_elementwise(target_shape, strips, device_profile, size + out_size)
         if plan.kinds == "gu" and not any(s for s, n in zip(element_strides, target_shape, strict=True) if n != 1):
             flat = plan.grid[1] == 1 and not any(s.offset for s in strips)
-            plan = plan._replace(kinds="SU" if flat else "su")  # the same element everywhere
+            plan = plan._replace(kinds="SU" if flat else "su")  # every element of the source is the same
         elif plan.kinds == "gu" and plan.inner[0] == -1:
             plan = plan._replace(kinds="ru")
     binary = _binary(_word(source, target), _word(target, source), plan.kinds, engine)

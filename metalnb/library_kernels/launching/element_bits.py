@@ -1,4 +1,4 @@
-"""Elements as bits: a kernel that only moves or orders elements serves all dtypes of the same width."""
+"""Treat elements as bits, so that one kernel that only moves or orders elements serves all dtypes of a width."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _unused_words: dict[str, list[Array]] = {}  # by engine
 
 
 def width(dtype: np.dtype[Any]) -> int:
-    """Return the bits of an element."""
+    """Return the width of an element in bits."""
     return 8 * dtype.itemsize
 
 
 def as_bits(x: Array) -> Array:
-    """Return a contiguous array for a kernel that moves bits, with elements as unsigned integers of their width."""
+    """Return a contiguous array of unsigned integers of the elements' width, for a kernel that moves bits."""
     x = make_contiguous(x)
     return x.viewed(x.host.view(f"u{x.dtype.itemsize}"))
 
 
 def order_of(dtype: np.dtype[Any]) -> int:
-    """Return ``order.h``'s KIND: the order of a dtype's bit patterns."""
+    """Return the KIND of ``order.h``, which selects the order of a dtype's bit patterns."""
     return _BFLOAT16 if dtype.name == "bfloat16" else _ORDERS[kind_of(dtype)]
 
 
 def threadgroup_for(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...]:
-    """Return a threadgroup of at most `threads` for a grid, its first axes filled first."""
+    """Return a threadgroup of at most `threads` threads for a grid, filling the first axes first."""
     group = []
     for n in grid:
         group.append(min(n, threads))
@@ -46,7 +46,7 @@ def threadgroup_for(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...
 
 
 def fault_word(engine: Engine) -> Array:
-    """Return the word in which a kernel reports the first index out of bounds, `NO_FAULT` until then.
+    """Return the word in which a kernel reports the first index out of bounds; its initial value is `NO_FAULT`.
 
     See ``gather.metal``. To set a new word in a GPU's memory, the host must wait for the dispatches before it.
     """
@@ -55,5 +55,5 @@ def fault_word(engine: Engine) -> Array:
 
 
 def reuse_fault_word(word: Array) -> None:
-    """Keep a word that the host has read and that still is `NO_FAULT`."""
+    """Keep a word for reuse, after the host has read it and found `NO_FAULT`."""
     _unused_words[word.engine.name].append(word)

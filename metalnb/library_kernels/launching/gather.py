@@ -1,4 +1,4 @@
-"""Gather: the first half of ``gather.metal``, and the shared checks of indices."""
+"""Gather elements with the first half of ``gather.metal``, and check indices for gathers and scatters."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def indices_of(caller: str, indices: Any, engine: Engine) -> Array:
 
 
 def _integers(indices: Any) -> Any:
-    """Read lists as NumPy does, except that an empty list becomes integers."""
+    """Read lists as NumPy does, except that an empty list becomes an integer array."""
     data = np.asarray(indices)
     return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
 
 
 def check_indices(caller: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
-    """Wait for a kernel that checked indices, and refuse indices out of bounds.
+    """Wait for a kernel that checks indices, and raise an error if one was out of bounds.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def check_indices(caller: str, fault: Array, indices: Array, n: int, axis: int |
 def gather(
     caller: str, x: Array, indices: Array, axis: int, *, per_position: bool = False, label: int | None = None
 ) -> Array:
-    """Return the elements at indices along an axis; every index is checked before this returns.
+    """Return the elements at indices along an axis, after checking every index.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def gather(
         int64, of any shape; with `per_position`, of x's shape except along the axis.
     axis : int
     per_position : bool
-        Whether an index applies only at its own position along the other axes.
+        Whether each index applies only at its own position along the other axes.
     label : int, optional
-        The number of the axis in an error; by default `axis`.
+        The number of the axis in error messages; by default `axis`.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def gather(
 
 
 def _fills_device(count: int, outer: int, engine: Engine) -> bool:
-    """Return whether threads that take several elements each still fill a GPU."""
+    """Return whether there are still enough threads to fill a GPU if each takes several elements."""
     device = device_of(engine.caps)
     has_enough = count >= _PER_THREAD * _THREADS and count * outer >= _PER_THREAD * LANES * device.simd_groups
     return device.waits and has_enough

@@ -17,7 +17,7 @@ __all__ = ["Launch", "dispatch", "is_aligned", "no_value"]
 
 
 class Launch(NamedTuple):
-    """A compiled kernel and the threads that run it: planned once, started for each call.
+    """A compiled kernel and its grid. It is planned once and started for each call.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Launch(NamedTuple):
     engine: Engine | None = None
 
     def bind_records(self, engine: Engine) -> Launch:
-        """Return this launch for many calls on an engine: its records are bound once."""
+        """Return this launch with its records bound to an engine once, to be started many times."""
         return self._replace(records=tuple(map(engine.bind, self.records)), engine=engine)
 
     def start(self, *arguments: Any, more: tuple[Any, ...] = ()) -> None:
@@ -47,8 +47,8 @@ class Launch(NamedTuple):
         Parameters
         ----------
         *arguments : Array or numpy.ndarray
-            The first buffers, at least one of them an Array. An Array is bound as its entire block, so the record
-            contains its offset and strides; readers of the array wait for this dispatch.
+            The first buffers; at least one must be an Array. The kernel receives an Array's entire block and finds its
+            offset and strides in a record. Anyone who reads the array waits for this dispatch.
         more : tuple of buffers, optional
             The buffers after the records.
         """
@@ -57,7 +57,7 @@ class Launch(NamedTuple):
     def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
         """Start the kernel, as `start` does."""
         binary, grid, threadgroup, records, engine = self
-        memory, blocks = [], []  # one loop, as a comprehension would cost a call
+        memory, blocks = [], []  # in one loop: before Python 3.12 each comprehension costs a call
         for a in arguments:
             if type(a) is Array:
                 block = a.block
@@ -78,7 +78,7 @@ def no_value(engine: str) -> Any:
 
 
 def is_aligned(x: Array, nbytes: int = 32) -> bool:
-    """Return whether an array's block starts at a multiple of some bytes, so that vectors may be read."""
+    """Return whether an array's block is aligned to `nbytes`, as vector loads require."""
     if x.engine.caps.shared:
         return int(x.block.host.__array_interface__["data"][0]) % nbytes == 0
     address = getattr(x.engine, "address", None)

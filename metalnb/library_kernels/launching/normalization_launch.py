@@ -1,4 +1,4 @@
-"""Softmax and norms along an axis: ``softmax.metal`` and ``norm.metal``."""
+"""Run softmax and norms along an axis, with ``softmax.metal`` and ``norm.metal``."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .reduction_launch import Monoid, reduce, tag
 __all__ = ["normalize_groups", "normalize_rows", "start_softmax"]
 
 _FLOAT = np.dtype(np.float32)
-_SHARE_INCLUDE = "#include <metalnb/softmax.metal>"  # has Share and LogShare
+_SHARE_INCLUDE = "#include <metalnb/softmax.metal>"  # defines Share and LogShare
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
 _CACHED = 65536  # a row of up to this many elements stays in cache for the second pass
-_MAX_EXPONENTIALS = 16384  # … if its exponentials must stay, too
-_COLUMNS = 8192  # from this many adjacent columns, a SIMD-group pays off
+_MAX_EXPONENTIALS = 16384  # … if its exponentials must stay in cache, too
+_COLUMNS = 8192  # a stretch of adjacent columns has at least this many elements
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
 _LAUNCHES = 512  # launches to keep
-_ENOUGH_ROWS = 64  # from this many SIMD-groups, each takes an entire row, however long
+_ENOUGH_ROWS = 64  # from this many rows on, a SIMD-group takes an entire row of any length
 
 
 class _Rows(NamedTuple):
@@ -63,7 +63,7 @@ def _floats(caller: str, x: Any) -> Array:
 
 
 def start_softmax(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
-    """Return the softmax along an axis, or its logarithm."""
+    """Return the softmax along an axis, or the logarithm of the softmax."""
     x = _floats(caller, x)
     axis_index = axis_of(caller, axis, x.ndim)
     out = empty(x.shape, x.dtype, x.engine)
@@ -106,12 +106,12 @@ def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
 
 
 def normalize_rows(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
-    """Return an array's rows normalized by a kernel of ``norm.metal``.
+    """Normalize the rows of an array with a kernel of ``norm.metal``.
 
     Raises
     ------
     ValueError
-        For a 0-d array, or weights of another length than the rows.
+        If the array is 0-d, or the weights do not have the length of the rows.
     """
     x = _floats(caller, x)
     if x.ndim == 0:
@@ -141,7 +141,7 @@ def _along_rows(kernel: str, element: str, engine: str, rows: _Rows) -> Launch:
 
 
 def normalize_groups(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Return an array (N, C, …) of floats with groups of channels normalized by one kernel, a SIMD-group for each.
+    """Normalize groups of channels of a float array (N, C, …) with one kernel: a SIMD-group takes each group.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _along_groups(element: str, engine: str, rows: _Rows, channels: tuple[int, i
 
 
 def _from_first(x: Array) -> Array:
-    """Return the array, or a copy of it, so that it starts at its block's start."""
+    """Return the array if it starts at the beginning of its block, otherwise a copy."""
     return x if x.contiguous and x.offset == 0 else contiguous_copy(x)
 
 

@@ -1,4 +1,4 @@
-"""Run products of matrices and of vectors by their plans."""
+"""Run products of matrices and of vectors as planned."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Make = Callable[..., ProductPlan]
 
 _BYTE = np.dtype(np.uint8)
 _FLOAT = np.dtype(np.float32)
-_WIDENED = 1 << 24  # from this many multiplications, the conversion pays off
-_OFTEN = 512  # from this many columns of B, a large A is made contiguous first
+_WIDENED = 1 << 24  # from this many multiplications on, conversion to float pays off
+_OFTEN = 512  # from this many columns of B on, a large A is made contiguous first
 _PLANS = 1024
 _FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # the files whose kernels compute tiles
 _FILES = (("dot", "dots.metal"), ("columns", "columns.metal"))
-_LARGEST_KEPT_PLAN = 1024  # a larger one takes much memory, and little time compared with the products
+_LARGEST_KEPT_PLAN = 1024  # a larger plan takes much memory, and little time to make compared with its products
 
 
 class CompiledProduct(NamedTuple):
-    """Launches with the positions of their memory, as in a `ProductStep`, and the bytes of each scratch buffer."""
+    """The launches, each with the indices of its buffers (see `ProductStep`), and the bytes of each scratch buffer."""
 
     steps: tuple[tuple[Launch, tuple[int, ...]], ...]
     scratch: tuple[int, ...]
@@ -58,7 +58,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
     Returns
     -------
     Array (*batch, M, N)
-        In their dtype: integers wrap, half and bfloat16 are summed as float and rounded once.
+        In the factors' dtype. Integers wrap; float16 and bfloat16 are summed in float32 and rounded once.
     """
     m, k, n = *a.shape[-2:], b.shape[-1]
     out = empty((*batch, m, n), a.dtype, a.engine)
@@ -78,13 +78,13 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
 
 
 def _repays_widening(a: Array, b: Array, steps: int, least: int) -> bool:
-    """Return whether to convert 16-bit floats to float first: by block it takes a CPU up to 1.9 times as long."""
+    """Return whether to convert 16-bit floats to float first; by block, a CPU takes up to 1.9 times as long."""
     is_large = steps >= _WIDENED and least >= LANES
     return is_large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
 
 
 def dot_products(a: Array, b: Array, batch: Shape) -> Array:
-    """Return the dot products of last axes.
+    """Return the dot products along the last axes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compile the library's kernels, as precisely as the engine's compiler can."""
+"""Compile the library's kernels in the most precise math mode that the engine has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compile(source: str, *, engine: str, math: Math = "precise", **options: Any)
     engine : str
         The engine's name.
     math : {"precise", "fast"}
-        ``precise`` becomes fast on an engine without it: results are then within Metal's fast-math bounds.
+        ``precise`` becomes ``fast`` on an engine that lacks it; results are then within Metal's fast-math bounds.
     **options
         As for `metalnb.compile`.
 
@@ -53,8 +53,8 @@ def program(file: str, engine: Engine, **constants: Any) -> Program:
 
 @functools.cache
 def _program(file: str, engine: str, constants: tuple[tuple[str, Any], ...]) -> Program:
-    # Some of these kernels promise an order of operations: nothing is contracted or reordered. If one thread does a
-    # threadgroup's work sequentially, vector code for one lane would cost up to twenty times as much.
+    # Some of these kernels promise an order of operations, so nothing may be contracted or reordered. In a kernel where
+    # one thread does a threadgroup's work sequentially, vector code for one lane would cost up to twenty times as much.
     math: Any = "scalar" if file.endswith("_serial.metal") else "precise"
     return compile(kernel_source(file), constants=dict(constants), engine=engine, math=math, name=file)
 
@@ -83,13 +83,13 @@ def compile_templates(
     file : str
         One of the library's files.
     templates : mapping of str to str
-        Templates with their arguments, by the names of the kernels.
+        The templates with their arguments, by kernel name.
     engine : str
         The engine's name.
     definitions : str, optional
-        MSL that the arguments need.
+        MSL definitions that the template arguments need.
     name : str, optional
-        The source's name in diagnostics; by default the file's.
+        The source's name in diagnostics; by default the file's name.
     """
     lines = [f"#include <metalnb/{file}>", definitions, *(instantiation(n, t) for n, t in templates.items())]
     return compile("\n".join(lines) + "\n", engine=engine, name=name or file)

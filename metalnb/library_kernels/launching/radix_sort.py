@@ -1,4 +1,4 @@
-"""Sort rows by their bits: ``sort.metal``, or ``sort_serial.metal`` if every thread is a core.
+"""Sort rows by the bits of their keys, with ``sort.metal``, or ``sort_serial.metal`` if every thread is a core.
 
 ``sort_tiles.metal`` sorts long rows on a GPU.
 """
@@ -27,7 +27,7 @@ from .scan_launch import start_scan
 __all__ = ["DIGITS", "KEY_LIMIT", "TILE_ROW", "Sorted", "pass_kernels", "radix_pass", "sort_rows"]
 
 DIGITS = 256
-KEY_LIMIT = 1 << 31  # keys in a row
+KEY_LIMIT = 1 << 31  # the limit on keys in a row
 TILE_ROW = 2048  # a row of up to this many keys is sorted as one tile;
 _LONG_TILE_ROW = 65536  # … or of up to this many,
 _ENOUGH_ROWS = 16  # … if there are at least this many rows
@@ -45,7 +45,7 @@ class _Method(NamedTuple):
     lanes : int
         Threads per tile.
     tiles : int
-        The number of tiles needed before they grow from the least size to the most.
+        The number of tiles from which on tiles grow from the smallest to the largest size.
     smallest, largest : int
         Keys per tile.
     """
@@ -73,7 +73,7 @@ class Sorted(NamedTuple):
     keys : Array
         The sorted rows, in the input's dtype.
     indices : Array or None
-        Each key's original position in its row: uint32.
+        The original position of each key in its row, as uint32.
     """
 
     keys: Array
@@ -113,7 +113,7 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
         kernels = program(
             "sort_tiles.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed
         )
-        source = contiguous_copy(bits) if bits.offset else bits  # a launch takes complete blocks
+        source = contiguous_copy(bits) if bits.offset else bits  # a launch binds entire blocks
         _sort_by_passes(functools.partial(_tile_pass, kernels), source, out, rows, n)
     else:
         _sort_by_passes(functools.partial(radix_pass, kernels), bits, out, rows, n)
@@ -121,7 +121,7 @@ def sort_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> S
 
 
 class _Buffers:
-    """Memory for the keys of one pass and, if requested, for their indices."""
+    """Allocate memory for the keys of a pass and, if requested, for their indices."""
 
     def __init__(self, like: Array, indexed: bool) -> None:
         self.keys = empty(like.shape, like.dtype, like.engine)
@@ -129,7 +129,7 @@ class _Buffers:
 
 
 def _sort_by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
-    """Sort long rows: a few dispatches over all tiles of all rows for each digit of 8 bits."""
+    """Sort long rows. Each digit of 8 bits takes a few dispatches over all tiles of all rows."""
     passes = bits.dtype.itemsize
     second_buffer = _Buffers(bits, bool(out.indices)) if passes > 1 else out
     keys, indices = bits, second_buffer.indices
@@ -143,7 +143,7 @@ def _tile_pass(  # noqa: PLR0913  (as radix_pass)
     kernels: Program, keys: Array, indices: tuple[Array, ...], target: Array, target_indices: tuple[Array, ...],
     rows: int, n: int, shift: int, *, first: bool,
 ) -> None:  # fmt: skip
-    """Do the work of `radix_pass` in threadgroups of many SIMD-groups."""
+    """Run `radix_pass` with threadgroups of many SIMD-groups."""
     steps = _tile_steps(kernels, keys.dtype, rows, n, shift, keys.device, first=first)
     counts = empty((rows, DIGITS * steps.tiles), _UINT, keys.engine)
     steps.counting.start(keys, counts)
@@ -167,7 +167,7 @@ def _tile_rows(
 
 
 class _TileSteps(NamedTuple):
-    """A pass's dispatches except for the scan between them; `scatter` receives the `settings` with its arrays."""
+    """The dispatches of a pass, except for the scan between them; `scatter` receives `settings` with its arrays."""
 
     tiles: int
     counting: Launch
@@ -199,7 +199,7 @@ def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
     kernels: Program, keys: Array, indices: tuple[Array, ...], target: Array, target_indices: tuple[Array, ...],
     rows: int, n: int, shift: int, *, first: bool,
 ) -> Array:  # fmt: skip
-    """Sort keys by the 8 bits from `shift`; return the counts, whose last row has the start of each digit.
+    """Sort keys by the 8 bits from `shift` on; return the counts, of which the last row has the start of each digit.
 
     Parameters
     ----------
@@ -208,10 +208,10 @@ def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
     keys, target : Array
         Unsigned, `rows` × `n`.
     indices, target_indices : tuple of Array
-        The values that move with the keys, of 32 bits each: one array or none.
+        The values of 32 bits that move with the keys: one array or none.
     shift : int
     first : bool
-        The value is the key's position in its row, whatever `indices` contains.
+        Whether the values are the keys' positions in their rows instead of `indices`.
 
     Returns
     -------
@@ -236,5 +236,5 @@ def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
 
 
 def _sort_tile(itemsize: int) -> int:
-    """Return the keys that a threadgroup of ``sort_tiles.metal`` ranks at once."""
+    """Return how many keys a threadgroup of ``sort_tiles.metal`` ranks at once."""
     return 16384 // max(itemsize, 4)

@@ -1,4 +1,4 @@
-"""Run a reduction: a monoid of ``reduce.metal``, or a user's, over some axes of an array."""
+"""Run a reduction over some axes of an array, with a monoid of ``reduce.metal`` or a user's monoid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 _PLANS = 4096
 _VARIANTS = {"": "{}", "_first": "First<{}>", "_later": "Later<{}>", "_between": "Between<{}>"}
-# MSL's accumulator types, and the types that represent them in memory.
+# The accumulator types in MSL, and the types that represent them in memory.
 ACCUMULATORS: dict[str, DType] = {
     "float": np.dtype(np.float32),
     "int": np.dtype(np.int32),
@@ -46,11 +46,11 @@ class Monoid(NamedTuple):
     functor : str
         A struct template of ``reduce.metal`` or of `text`.
     element, result : str
-        The types read and written, by their names in ``storage.h``.
+        The types to read and to write, by their names in ``storage.h``.
     part, acc : str
-        The MSL types in which a lane, and then the entire reduction, adds up.
+        The MSL types of a lane's total and of the entire reduction's total.
     text : str
-        MSL that defines the functor, if the file does not.
+        MSL that defines the functor, if ``reduce.metal`` does not.
     """
 
     functor: str
@@ -62,7 +62,7 @@ class Monoid(NamedTuple):
 
     @property
     def msl_name(self) -> str:
-        """The functor's MSL name."""
+        """The functor's name in MSL."""
         return f"{self.functor}<{self.element}, {self.result}, {self.part}, {self.acc}>"
 
 
@@ -81,7 +81,7 @@ def tag(dtype: DType) -> str:
 
 
 def accumulator(dtype: DType) -> str:
-    """Return the MSL type of sums for a result's dtype: float for floats, integers of the same kind."""
+    """Return the MSL type in which to sum for a result's dtype: float for floats, else an integer of the same kind."""
     if is_float(dtype):
         return "float"
     is_signed = kind_of(dtype) == "i"
@@ -106,7 +106,7 @@ def reduce(
     x : Array
     axes : tuple of int
     monoid : Monoid
-        Its `element` is x's dtype, its `result` the dtype `result`.
+        Its `element` must be x's dtype, and its `result` the dtype `result`.
     result : numpy.dtype
     about : Array or float, optional
         The second argument of ``load``: a number, or contiguous float32 values of the result's shape.
@@ -116,7 +116,7 @@ def reduce(
     Returns
     -------
     Array
-        Contiguous, in the remaining shape.
+        Contiguous, with the shape of the remaining axes.
     """
     reduced_axes = set(axes)
     shape = tuple(n for i, n in enumerate(x.shape) if i not in reduced_axes)
@@ -154,23 +154,23 @@ def reduce_or_fill(
     x: Array, axes: Shape, monoid: Monoid, result: DType, *, keepdims: bool, of_none: Any = None, caller: str = "",
     **options: Any,
 ) -> Array:
-    """Reduce some axes of any array.
+    """Reduce some axes of an array, which may be empty.
 
     Parameters
     ----------
     x, axes, monoid, result, **given
         As for `reduce`.
     keepdims : bool
-        Whether the axes stay, with length 1.
+        Whether to keep the axes, with length 1.
     of_none : number, optional
         The result if there are no elements.
     caller : str
-        The op, for the error.
+        The name of the op, for errors.
 
     Raises
     ------
     ValueError
-        If there are no elements, and no result for that case.
+        If there are no elements and `of_none` is not given.
     """
     if 0 in x.shape:
         shape = _shape_after(x, axes, keepdims=keepdims)
@@ -211,7 +211,7 @@ def _stages(
 
 @functools.cache
 def build(monoid: Monoid, engine: str) -> Program:
-    """Compile a monoid's kernels: each walk, first, last and in between. A kernel is built when it is needed."""
+    """Compile a monoid's kernels, for each walk and for the first, last and middle stages. Each is built on demand."""
     sideways = ("rows_shared", "down") if device_of(named(engine).caps).waits else ("columns",)
     templates = {
         f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.msl_name)}>"

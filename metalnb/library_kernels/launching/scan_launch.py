@@ -1,4 +1,4 @@
-"""Running sums and products along an axis: ``scan.metal``."""
+"""Run scans (running sums and products) along an axis, with ``scan.metal``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["start_scan"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MAX_TOTALS = 256  # more totals of a column are too many for one thread
+_MAX_TOTALS = 256  # the most totals of a column that one thread scans
 
 
 def start_scan(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
@@ -35,10 +35,10 @@ def start_scan(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: b
     x : Array
     axis : int
     monoid : Monoid
-        Its `element` is x's dtype, its `result` the dtype `result`.
+        Its `element` must be x's dtype, and its `result` the dtype `result`.
     result : numpy.dtype
     initial : bool
-        Whether the identity comes first, which adds one element.
+        Whether the result begins with the identity, which makes it longer by one element.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def start_scan(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: b
 
 
 class _Steps(NamedTuple):
-    """A plan's dispatches; without stretches only the last, `scan` or, if memory is aligned, `wide_scan`."""
+    """The dispatches of a plan: without stretches only the last, `scan`, or `wide_scan` if memory is aligned."""
 
     totals: int
     reduce: Launch | None

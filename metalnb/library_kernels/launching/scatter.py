@@ -1,4 +1,4 @@
-"""Scatter: the second half of ``gather.metal``, and ``scatter_serial.metal``."""
+"""Scatter elements with the second half of ``gather.metal``, or with ``scatter_serial.metal``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 def scatter(caller: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
     """Write or add values at indices along the first axis; if an index is out of bounds, nothing is written.
 
-    If several values go to the same position, the last is kept; sums are formed in the order of the indices. So every
-    run has the same result as a loop in NumPy.
+    If several values go to the same position, the last one is kept. Values are added in the order of the indices, so
+    every run gives the result of a sequential loop.
 
     Parameters
     ----------
@@ -35,10 +35,10 @@ def scatter(caller: str, x: Array, indices: Array, values: Array, *, add: bool =
     indices : Array
         int64, of any shape.
     values : Array
-        With x's dtype, contiguous: ``(indices.size, …)``, or ``(1, …)`` for all of them.
+        Contiguous, with x's dtype and shape ``(indices.size, …)``, or ``(1, …)`` for one row at all indices.
     add : bool
     axis : int
-        The number of the axis in an error.
+        The number of the axis in error messages.
 
     Raises
     ------
@@ -71,12 +71,12 @@ def scatter(caller: str, x: Array, indices: Array, values: Array, *, add: bool =
 
 
 def _sort_by_position(positions: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Sort positions and their values by the positions' high bits; return them and the start of each bucket."""
+    """Sort positions and values by the high bits of the positions; return them and the start of each bucket."""
     engine, count = positions.engine, positions.size
     kernels = pass_kernels(engine, kind=0, descending=False, indexed=True)
     sorted_positions, moved_values = (empty((count,), _UINT32, engine) for _ in range(2))
     is_broadcast = values.shape[0] == 1 and count > 1
-    # Values of 32 bits move with their positions; others are fetched afterwards by index.
+    # Values of 32 bits move with their positions; values of other widths are gathered afterwards by index.
     travel = values.size == count and values.dtype.itemsize == 4 and not is_broadcast
     carried = as_bits(values.reshape(count)) if travel else moved_values
     counts = radix_pass(
@@ -95,12 +95,12 @@ def _sum_word(dtype: np.dtype[Any]) -> str:
 
 
 def _summable(x: Array) -> Array:
-    """Return an array as its kernel adds it: integers as unsigned, floats unchanged."""
+    """Return an array in the dtype in which the kernel adds: unsigned for integers, unchanged for floats."""
     return x if is_float(x.dtype) else as_bits(x)
 
 
 def scatter_into(x: Array, indices: Array, values: Any, caller: str, *, add: bool = False, axis: int = 0) -> None:
-    """Scatter into the first axis of any array: values broadcast to the indices' shape and x's other axes."""
+    """Scatter into the first axis of any array; values broadcast to the indices' shape and x's other axes."""
     rows = (*indices.shape, *x.shape[1:])
     source = convert(source_for(caller, x, values), x.dtype)
     try:

@@ -1,4 +1,4 @@
-"""Sums of products over axes: einsum, kron, dot, inner, as matrix products of arrays with axes in order; trace."""
+"""Sums of products over axes (einsum, kron, dot, inner), computed as matrix products, and trace."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
 
 
 def _take_diagonals(term: _Term) -> _Term:
-    """Take the diagonal if a letter occurs twice."""
+    """Take the diagonal of a term in which a letter occurs twice."""
     letters, x = term
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
@@ -92,7 +92,7 @@ def _reorder(term: _Term, letters: str) -> Array:
 
 
 def _product(first: _Term, second: _Term, needed_letters: str, sizes: dict[str, int]) -> _Term:
-    """Multiply two terms, and sum over the axes that neither the result nor another term needs."""
+    """Multiply two terms and sum over the axes that neither the result nor another term needs."""
     shared_letters = [c for c in first.letters if c in second.letters]
     letters = needed_letters + "".join(shared_letters)
     first, second = _sum_unneeded(first, letters), _sum_unneeded(second, letters)
@@ -136,7 +136,7 @@ def _sizes(terms: list[_Term]) -> dict[str, int]:
 
 
 def _path(subscripts: str, terms: list[_Term], sizes: dict[str, int]) -> list[tuple[int, ...]]:
-    """Return the order in which to multiply pairs, by NumPy's search on sizes."""
+    """Return the order in which to multiply pairs, which NumPy's search derives from the sizes."""
     if len(terms) < 3:
         return [tuple(range(len(terms)))]
     shapes = [np.broadcast_to(np.float32(0), tuple(sizes[c] for c in t.letters)) for t in terms]
@@ -171,13 +171,13 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
         once, in alphabetical order. ``...`` means all other axes, which broadcast.
     *operands : Array
     optimize : bool
-        Whether to choose the order of the products by their sizes; else it is from left to right.
+        Whether to choose the order of the products by their sizes; otherwise it is from left to right.
 
     Returns
     -------
     Array
-        In the dtype that the operands promote to, which intermediate results also have. Each product of two operands is
-        a matrix product, after a copy if the axes need another order.
+        In the dtype that the operands promote to, which is also that of intermediate results. Each product of two
+        operands is a matrix product, after a copy if the axes need another order.
 
     Raises
     ------
@@ -214,17 +214,17 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
 @op("linear", reference=np.kron, dtypes=NUMERIC, numpy=(np.kron,), tolerance={"float32": 0.5},
     kernels=("elementwise.h",), cite="NumPy, ``kron``")  # fmt: skip
 def kron(x1: Array, x2: Array, /) -> Array:
-    """Kronecker product: each element of x1 times all of x2, as blocks; a single broadcast multiplication.
+    """Return the Kronecker product, whose blocks are each element of x1 times all of x2, by one multiplication.
 
     Parameters
     ----------
     x1, x2 : Array
-        Axes of length 1 are prepended to the one with fewer.
+        Axes of length 1 are prepended to the array with fewer axes.
 
     Returns
     -------
     Array
-        Along each axis, the product of both lengths.
+        Each axis has the product of both lengths.
     """
     a, b = as_array("kron", x1), as_array("kron", x2)
     rank = max(a.ndim, b.ndim)
@@ -252,10 +252,10 @@ def _product_options(name: str) -> dict[str, Any]:
 @op("linear", reference=np.dot, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2,
     **_product_options("dot"))
 def dot(x1: Array, x2: Array, /) -> Array:
-    """Sums of products over the last axis of x1 and the last but one of x2, or a vector's only axis.
+    """Return sums of products over the last axis of x1 and the second to last axis of x2, or a vector's only axis.
 
-    As `matmul` for vectors and matrices; an elementwise product if one is a number; and if x2 has more than two axes,
-    every matrix of x1 with every matrix of x2.
+    Vectors and matrices are multiplied as by `matmul`, and a number is multiplied with every element. If x2 has more
+    than two axes, every matrix of x1 is multiplied with every matrix of x2.
     """
     if np.ndim(x1) == 0 or np.ndim(x2) == 0:
         result: Array = _MULTIPLY(x1, x2)
@@ -269,7 +269,7 @@ def dot(x1: Array, x2: Array, /) -> Array:
 @op("linear", reference=np.inner, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2,
     **_product_options("inner"))
 def inner(x1: Array, x2: Array, /) -> Array:
-    """Sums of products over the last axes of two arrays; an elementwise product if one is a number."""
+    """Return sums of products over the last axes of two arrays, or the elementwise product if one is a number."""
     scalar = np.ndim(x1) == 0 or np.ndim(x2) == 0
     result: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
     return result

@@ -86,8 +86,8 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     Returns
     -------
     Array (…, M, N)
-        In the dtype that the two promote to; a vector's axis is dropped. Integers wrap; float16 and bfloat16 are summed
-        in float32 and rounded once; for bool the result is whether any pair is true.
+        In the dtype that x1 and x2 promote to; a vector's axis is dropped. Integers wrap. float16 and bfloat16 are
+        summed in float32 and rounded once. For bool, the result is whether any pair is true.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
     numpy=(np.outer,),
 )
 def outer(x1: Array, x2: Array, /) -> Array:
-    """Return the products of each element of one vector with each of another.
+    """Return the products of each element of one vector with each element of another.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     Raises
     ------
     ValueError
-        If one is not a vector.
+        If an argument is not a vector.
 
     References
     ----------
@@ -242,7 +242,8 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     ----------
     x1, x2 : Array
     axes : int or pair of sequences of int
-        A number: the last axes of x1 with the first of x2; or the axes of x1 and those of x2, paired in order.
+        Either a number n, which pairs the last n axes of x1 with the first n of x2, or the axes of x1 and the axes of
+        x2, paired in order.
 
     Returns
     -------

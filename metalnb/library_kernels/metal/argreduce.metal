@@ -1,7 +1,7 @@
 // The position of a reduction's largest (or smallest) element, the first if several are equal.
-// Idea: a reduction finds the value; then only the first stretch that contains it is searched for the position. In
-// columns each lane keeps the best element so far and its position; stretches are compared by element and, if those are
-// equal, by position, so that the order of combining them does not matter. A NaN is better than any number.
+// Idea: a reduction finds the value, and only the first stretch that contains the value is searched for its position.
+// In columns, each lane keeps the best element so far and its position. Stretches are compared by element and, if
+// elements are equal, by position, so their order of combination does not matter. A NaN is better than any number.
 // Source: as reduce.metal; the pair of value and index is the usual monoid of "argmax".
 #pragma once
 #include <metalnb/reduce.metal>
@@ -15,25 +15,25 @@ struct Smallest {
     template <typename V> static bool better(V a, V b) { return a < b || (unordered(a, a) && !unordered(b, b)); }
 };
 
-// The best of `count` consecutive elements, in every lane.
+// Return the best of `count` consecutive elements, in every lane.
 template <typename Order, typename T>
 inline value_of<T> best_of(device const memory_of<T>* x, uint count, uint lane) {
     using M = typename Order::template monoid<T>;
     return across_lanes<M>(along_row<M>(x, count, lane, 0));
 }
 
-// The lowest of the lanes' numbers, in every lane.
+// Return the lowest of the lanes' numbers, in every lane.
 inline uint lowest(uint x) {
     for (ushort mask = LANES / 2; mask > 0; mask /= 2) x = min(x, simd_shuffle_xor(x, mask));
     return x;
 }
 
-// The position of the first best of `count` elements, found by a SIMD-group; `best` is its value.
+// Return the first position of `best` among `count` elements; a SIMD-group searches for it.
 template <typename Order, typename T, typename V>
 inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) {
     const uint steps = count / STEP;
     x += lane;
-    for (uint step = 0; step < steps; ++step) {  // backwards, so that the first comes last
+    for (uint step = 0; step < steps; ++step) {  // go backwards, so that the first position is found last
         uint first = STEP;
         for (uint k = IN_FLIGHT; k-- > 0;)
             first = Order::better(best, storage<T>::load(x[step * STEP + k * LANES])) ? first : k * LANES + lane;
@@ -46,8 +46,8 @@ inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) 
     return lowest(first);
 }
 
-// The first position that any SIMD-group of a threadgroup has found in its part; one without a match reports the part's
-// length.
+// Return the first position that any SIMD-group of a threadgroup has found in its part. A SIMD-group without a match
+// reports the length of its part.
 inline uint first_in_group(uint candidate, Part part, threadgroup uint* positions, uint lane, uint simd, uint simds) {
     if (lane == 0) positions[simd] = candidate < part.count ? part.first + candidate : ~0u;
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -56,7 +56,7 @@ inline uint first_in_group(uint candidate, Part part, threadgroup uint* position
     return first;
 }
 
-// Rows: a SIMD-group finds the best of a stretch, and searches it for the position if it is the entire row.
+// Rows: a SIMD-group finds the best element of a stretch. If the stretch is the entire row, it also finds the position.
 template <typename Order, typename T>
 kernel void argreduce_rows(device const memory_of<T>* x, device value_of<T>* values, device long* out,
                            constant Reduction& r, uint group [[threadgroup_position_in_grid]],
@@ -74,7 +74,7 @@ kernel void argreduce_rows(device const memory_of<T>* x, device value_of<T>* val
     }
 }
 
-// Rows of several stretches: a SIMD-group finds the first stretch that has the best, and searches that one.
+// Rows of several stretches: a SIMD-group finds the first stretch that has the best element, and searches that stretch.
 template <typename Order, typename T>
 kernel void argreduce_pick(device const memory_of<T>* x, device const value_of<T>* values, device long* out,
                            constant Reduction& r, uint row [[threadgroup_position_in_grid]],
@@ -88,7 +88,7 @@ kernel void argreduce_pick(device const memory_of<T>* x, device const value_of<T
     if (lane == 0) out[row] = part * long(r.stretch) + position;
 }
 
-// The same for a threadgroup: its SIMD-groups share the stretches, and then the elements of the one that has the best.
+// The same for a threadgroup: its SIMD-groups share the stretches, and then the elements of the best stretch.
 template <typename Order, typename T>
 kernel void argreduce_pick_shared(device const memory_of<T>* x, device const value_of<T>* values, device long* out,
                                   constant Reduction& r, uint row [[threadgroup_position_in_grid]],
@@ -158,7 +158,7 @@ kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<val
     }
 }
 
-// The same for devices with slow loads: each thread goes down a stretch of one column, eight elements at a time.
+// Columns, for devices with slow loads: each thread goes down a stretch of one column, eight elements at a time.
 template <typename Order, typename T>
 kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* positions,
                            constant Reduction& r, uint position [[thread_position_in_grid]]) {
@@ -188,7 +188,7 @@ kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_
     positions[position] = start + when;
 }
 
-// The results of the stretches of columns: a thread goes through those of one column, in order.
+// Combine the results of the stretches of columns: a thread goes through the results of one column in order.
 template <typename Order, typename V>
 kernel void argreduce_merge(device const V* values, device const ulong* positions, device long* out,
                             constant Reduction& r, uint position [[thread_position_in_grid]]) {
@@ -200,7 +200,7 @@ kernel void argreduce_merge(device const V* values, device const ulong* position
     out[position] = long(positions[best]);
 }
 
-// The same for many of them: a SIMD-group goes through those of one column, interleaved over its lanes.
+// The same for many stretches: a SIMD-group goes through the results of one column, interleaved over its lanes.
 template <typename Order, typename V>
 kernel void argreduce_merge_lanes(device const V* values, device const ulong* positions, device long* out,
                                   constant Reduction& r, uint group [[threadgroup_position_in_grid]],
@@ -228,7 +228,7 @@ kernel void argreduce_merge_lanes(device const V* values, device const ulong* po
     if (lane == 0) out[position] = long(where);
 }
 
-// Short reductions: one thread each, whatever the elements' strides.
+// Short reductions, of elements with any strides: each is done by one thread.
 template <typename Order, typename T>
 kernel void argreduce_each(device const memory_of<T>* x, device long* out, constant Reduction& r,
                            uint position [[thread_position_in_grid]]) {

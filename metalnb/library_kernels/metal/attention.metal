@@ -8,7 +8,7 @@
 constant constexpr uint LANES = 32;
 constant constexpr uint KEYS = 8;  // keys that are processed together
 
-// A query and a key have E numbers, a value has V. MASKED: mask[query, key] is added to the score.
+// A query and a key have E numbers each, and a value has V. MASKED: mask[query, key] is added to the score.
 template <typename T, uint E, uint V, bool MASKED>
 kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
                    device const float* mask, device memory_of<T>* out, constant Attention& a,
@@ -16,7 +16,7 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
     threadgroup float queries[E * LANES];  // each lane accesses only its own column of both
     threadgroup float sums[V * LANES];
     const uint head = group / a.query_blocks, first = group % a.query_blocks * LANES, row = first + lane;
-    const uint known = min(row, a.queries - 1);  // lanes beyond the last query repeat its work
+    const uint known = min(row, a.queries - 1);  // lanes beyond the last query repeat the work of the last query
     q += a.q + (head * ulong(a.queries) + known) * E;
     k += a.k + head / a.query_heads_per_key_head * ulong(a.keys) * E;
     v += a.v + head / a.query_heads_per_key_head * ulong(a.keys) * V;

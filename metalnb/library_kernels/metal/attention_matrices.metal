@@ -19,7 +19,7 @@ template <typename T, uint N, uint KEYS, bool WIDE> struct Tile {
     static constexpr constant uint PITCH = N + 8;  // a matrix's rows fall into different banks
     static constexpr constant uint SIZE = PITCH * KEYS;
 
-    /// Start loading rows from `first`; 0 beyond the ends. WIDE: rows begin at multiples of 16 bytes.
+    /// Start loading the rows that begin at `first`, with 0 beyond the ends. WIDE: rows begin at multiples of 16 bytes.
     static void bring(threadgroup T* tile, device const T* from, uint width, uint first, uint keys, uint t) {
         constexpr uint EACH = WIDE ? 16 / sizeof(T) : 1, ROW = N / EACH;
         if (WIDE) {
@@ -42,8 +42,8 @@ template <typename T, uint N, uint KEYS, bool WIDE> struct Tile {
     }
 };
 
-/// E and V: lengths of a query and of a value, padded with zeros; KEYS per tile; HIGH: matrices of 8 queries per
-/// SIMD-group. MASKED: mask[query, key] is added to the score.
+/// E and V are the lengths of a query and of a value, padded with zeros. A tile has KEYS keys. A SIMD-group has HIGH
+/// matrices of 8 queries. MASKED: mask[query, key] is added to the score.
 template <typename T, uint E, uint V, uint KEYS, uint HIGH, bool MASKED, bool WIDE>
 [[max_total_threads_per_threadgroup(THREADS)]]
 kernel void attend_matrices(device const T* q, device const T* k, device const T* v, device const float* mask,
@@ -63,8 +63,8 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     k += a.k + head / a.query_heads_per_key_head * ulong(a.keys) * a.head_size;
     v += a.v + head / a.query_heads_per_key_head * ulong(a.keys) * a.value_size;
     if (MASKED) mask += a.mask + head * a.mask_pitch;
-    // Without a mask, scores are scaled where they become exponents. That factor is positive, so that the largest score
-    // stays the largest; q takes its sign.
+    // Without a mask, scores are scaled where they become exponents. The factor must be positive, so that the largest
+    // score stays the largest; its sign is applied to q.
     const float scale = a.scale * LOG2_E, factor = MASKED ? 1.0f : max(abs(scale), FLT_MIN);
     const float sign = !MASKED && scale < 0 ? -1.0f : 1.0f;
 
@@ -114,7 +114,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             }
 
         simdgroup_matrix<T, 8, 8> weight[HIGH][KEYS / 8];
-        // Whether there is a key in the tile that some query does not attend to.
+        // Whether the tile has a key that some query does not attend to.
         const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);
         EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
             const uint own = row + 8 * r;

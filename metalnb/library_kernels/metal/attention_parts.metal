@@ -8,12 +8,13 @@
 constant constexpr uint LANES = 32;
 constant constexpr uint ABREAST = 4;  // keys per lane whose loads are in flight at once
 
-/// The i-th of a lane's numbers in a row. WIDE: a lane has eight adjacent ones; otherwise adjacent lanes have them.
+/// The position in a row of a lane's i-th number. WIDE: a lane has eight adjacent numbers; otherwise adjacent numbers
+/// belong to adjacent lanes.
 template <uint SIDE, bool WIDE>
 inline uint column(uint lane, uint i) { return WIDE ? lane % SIDE * 8 + i : lane % SIDE + i * SIDE; }
 
-/// Read a lane's numbers of a row of `width`; zeros beyond the end. WIDE: `width` is a multiple of eight, and rows begin
-/// at multiples of 16 bytes.
+/// Read a lane's numbers of a row of `width` numbers, with zeros beyond the end. WIDE: `width` is a multiple of eight,
+/// and rows begin at multiples of 16 bytes.
 template <typename T, uint SIDE, uint COUNT, bool WIDE>
 inline void read_row(thread float (&x)[COUNT], device const memory_of<T>* row, uint lane, uint width) {
     using M = memory_of<T>;
@@ -50,13 +51,13 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     const uint row_blocks = (rows + ROWS - 1) / ROWS;
     const uint part = group % a.key_parts, head = group / a.key_parts / row_blocks;
     const uint first_row = group / a.key_parts % row_blocks * ROWS;
-    const uint slot = lane / SIDE;  // which of the keys that are processed at once
+    const uint slot = lane / SIDE;  // the index of this lane's key among those processed at once
     k += a.k + head * ulong(a.keys) * a.head_size;
     v += a.v + head * ulong(a.keys) * a.value_size;
     mask += a.mask;
 
     float query[ROWS][COUNT], sum[ROWS][COUNT], largest[ROWS], total[ROWS];
-    uint visible[ROWS];  // keys that the query attends to at most
+    uint visible[ROWS];  // the most keys that the query attends to
     ulong mask_row[ROWS];
     UNROLL for (uint r = 0; r < ROWS; ++r) {
         const uint row = min(first_row + r, rows - 1);
@@ -74,7 +75,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     }
     const uint begin = part * a.part_length, end = min(a.keys, begin + a.part_length);
     for (uint first = begin; first < end; first += ABREAST * LANES / SIDE) {
-        float score[ROWS][ABREAST], numbers[ABREAST][COUNT];  // numbers: of the keys, then of the values
+        float score[ROWS][ABREAST], numbers[ABREAST][COUNT];  // `numbers` has keys first, then values
         uint key[ABREAST];
         UNROLL for (uint u = 0; u < ABREAST; ++u) {
             key[u] = first + u * (LANES / SIDE) + slot;
@@ -129,7 +130,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     }
 }
 
-/// Combine the parts of a query. A SIMD-group takes a query.
+/// Combine the parts of a query; a SIMD-group takes each query.
 template <typename T>
 kernel void attend_together(device const float* parts, device memory_of<T>* out, constant Attention& a,
                             uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {

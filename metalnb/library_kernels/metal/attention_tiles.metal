@@ -1,21 +1,21 @@
 // Attention for devices with slow loads and no hardware for float matrices: softmax(q k^T) v, with the scores in
 // registers. Idea: a threadgroup computes the scores of 64 queries and 64 keys, each thread 8 by 4 of them, from strips
-// of both in threadgroup memory. The weights go there too, since a thread needs those of all keys for its 8 rows of the
-// sums of values. A thread has the same rows of scores as of sums, so it can scale its sums down when it finds a larger
-// score. Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear
+// of both in threadgroup memory. The weights are stored there too, since a thread needs the weights of all keys for
+// its 8 rows of sums. A thread has the same rows of scores and of sums, so it can scale its sums down when it finds a
+// larger score. Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear
 // Algebra", SC 2008 (blocks in registers).
 #include <metalnb/attention.h>
 #include <metalnb/unroll.h>
 
-constant constexpr uint SIDE = 64;     // queries, and keys, of a tile
+constant constexpr uint SIDE = 64;     // the number of queries, and of keys, in a tile
 constant constexpr uint THREADS = 128;  // 8 rows of 16: a thread has 8 queries and 4 keys
-constant constexpr uint DEPTH = 32;    // of a strip of queries and keys
+constant constexpr uint DEPTH = 32;    // the depth of a strip of queries or keys
 constant constexpr uint PITCH = SIDE + 4;
 
 /// The position of line i in row k of a strip: rotated by fours, so that a SIMD-group writes to different banks.
 inline uint place(uint k, uint i) { return k * PITCH + (i + k / 4 * 4) % SIDE; }
 
-/// Four numbers of a row from e, of which `width` exist.
+/// Read four numbers of a row, beginning at e; the row has `width` numbers.
 template <typename T, bool WIDE>
 inline float4 four(device const memory_of<T>* row, uint e, uint width, bool there) {
     float4 x = 0;
@@ -31,7 +31,7 @@ inline float4 four(device const memory_of<T>* row, uint e, uint width, bool ther
     return x;
 }
 
-/// Load DEPTH numbers, from e, of SIDE rows from `first`; rows beyond the last repeat it.
+/// Load DEPTH numbers, beginning at e, of SIDE rows, beginning at `first`. Rows beyond the end repeat the last row.
 template <typename T, bool WIDE>
 inline void bring(threadgroup float* strip, device const memory_of<T>* from, uint width, uint first, uint rows, uint e,
                   uint t) {

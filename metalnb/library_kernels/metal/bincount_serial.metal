@@ -1,6 +1,6 @@
 // Histograms: how often each number occurs, or how many numbers are between each pair of edges. Idea: each thread
-// counts its part of the input into a private row, so that no counter is shared and none is atomic; the rows are added
-// up afterwards. On a CPU, scalar code of one thread takes a third to a fifth of the time of gathering lanes. Source:
+// counts its part of the input into a private row, so that no counter is shared or atomic; the rows are added up
+// afterwards. On a CPU, scalar code for one thread takes a third to a fifth of the time of gathering lanes. Source:
 // the privatized histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
 #include <metal_stdlib>
 using namespace metal;
@@ -34,7 +34,7 @@ kernel void count_between(device const float* x, device const float* edges, devi
         const float value = x[i];
         if (!(value >= low && value <= high)) continue;
         uint bin;
-        if (c.uniform) {  // a guess that rounding may put one bin off, either way
+        if (c.uniform) {  // a guess; rounding may make it one bin too low or too high
             bin = min(uint((value - low) * c.scale), c.bins - 1);
             bin -= value < edges[bin] ? 1 : 0;
             bin += bin + 1 < c.bins && value >= edges[bin + 1] ? 1 : 0;

@@ -8,9 +8,9 @@
 // elements.
 #include <metalnb/product.h>
 
-constant constexpr ushort SIMDS = 8;  // of a threadgroup
+constant constexpr ushort SIMDS = 8;  // SIMD-groups per threadgroup
 
-/// A lane's sums for R rows of A and W times V columns, over its SIMD-group's rows of B, from `first`.
+/// Compute a lane's sums for R rows of A and W times V columns, over its SIMD-group's rows of B, beginning at `first`.
 /// `ahead` rows of B are loaded before the first of them is used.
 template <typename T, typename Acc, ushort R, ushort V, ushort W, ushort ahead>
 inline void add_rows(thread Acc (&sum)[R][W][V], device const memory_of<T>* a, device const memory_of<T>* b,

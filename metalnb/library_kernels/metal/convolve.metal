@@ -16,18 +16,18 @@ constant uint panel = 32;  // adjacent positions: one for each lane of a SIMD-gr
 
 /// How images are laid out, in elements.
 struct Layout {
-    long offset;                 // of the first image
+    long offset;                 // the start of the first image
     uint height, width;          // of an image
-    uint columns, plane;         // of a laid out row, and of all of a phase's rows
+    uint columns, plane;         // the lengths of a row as laid out, and of all rows of a phase
     uint top, left;              // the padding before an image
     uint down, across;           // the strides
     uint phases;                 // of each channel
-    uint rows, all;              // that a SIMD-group lays out, and all rows of a plane
+    uint rows, all;              // the rows that a SIMD-group lays out, and all rows of a plane
     uint unused;
 };
 
-/// Lays out images as float. Threadgroups, a SIMD-group each: x is some rows, y the phase and the channel.
-template <typename T, uint stride>  // from one column to the next; 0: from the layout
+/// Lay out images as float. Each threadgroup is a SIMD-group: x is a block of rows, y the phase and the channel.
+template <typename T, uint stride>  // the step between columns; 0 means that the layout has it
 kernel void lay(device const memory_of<T>* x      [[buffer(0)]],
                 device float*              laid   [[buffer(1)]],
                 constant Layout&           l      [[buffer(2)]],
@@ -47,7 +47,7 @@ kernel void lay(device const memory_of<T>* x      [[buffer(0)]],
         const bool there = i >= 0 && i < int(l.height);
         device const memory_of<T>* from = x + long(i) * width;
         device float* to = laid + row * l.columns;
-        uint columns = l.plane - row * l.columns;  // of the last row, a part
+        uint columns = l.plane - row * l.columns;  // the last row may be cut off
         if (columns > l.columns) columns = l.columns;
         for (uint c = 0; c < columns; c += panel) {
             const int j = left + int((c + lane) * step);
@@ -60,18 +60,18 @@ kernel void lay(device const memory_of<T>* x      [[buffer(0)]],
 
 /// The parameters of a convolution: lengths of a group of channels, in elements.
 struct Convolution {
-    long x, image;                // where the first image begins, and from one group of its channels to the next
+    long x, image;                // the start of the first image, and the step between groups of channels
     long weight, bias, out;       // where these begin
-    long size;                    // of an output: height * width
+    long size;                    // the size of an output: height * width
     uint terms;                   // products of each sum
-    uint rows, groups;            // outputs of a group; groups
-    uint height, width, columns;  // positions down and across; from a row of positions to the next
+    uint rows, groups;            // outputs of a group, and the number of groups
+    uint height, width, columns;  // positions down and across, and the step between rows of positions
     uint last;                    // all positions: at least W panels
     uint large;                   // how many of a panel's SIMD-groups sum R outputs
 };
 
-/// Sums R outputs of W panels. The last panels of an image overlap those before, so that all are full: `own` is the
-/// first place that is written here, and `own_row` the first output.
+/// Sum R outputs of W panels. The last panels of an image overlap the ones before, so that all panels are full: `own`
+/// is the first position that this call writes, and `own_row` the first output.
 template <typename C, ushort R, ushort W>
 inline void sums(device const float* x, device const float* weight, device const float* bias,
                  device memory_of<C>* out, constant Convolution& c, device const long* terms,
@@ -121,9 +121,9 @@ inline void sums(device const float* x, device const float* weight, device const
     }
 }
 
-/// Sums R outputs of W panels; from some output on, 8 if R is 12.
+/// Sum R outputs of W panels; if R is 12, the SIMD-groups from `large` on sum 8 outputs.
 ///
-/// Threadgroups, a SIMD-group each: x is the W panels, y the outputs, z the image and the group of channels.
+/// Each threadgroup is a SIMD-group: x is the W panels, y the outputs, z the image and the group of channels.
 template <typename C, ushort R, ushort W>
 kernel void convolve(device const float*  x      [[buffer(0)]],
                      device const float*  weight [[buffer(1)]],  // a row of terms for each output
@@ -138,7 +138,7 @@ kernel void convolve(device const float*  x      [[buffer(0)]],
     else sums<C, 8, W>(x, weight, bias, out, c, terms, own, c.large * R + (group.y - c.large) * 8, group.z, lane);
 }
 
-/// For groups of one channel, where an element contributes to few sums, and laying it out would be half the work.
+/// The parameters for groups of one channel. Elements contribute to few sums, so a layout would be half the work.
 struct Channels {
     long x, weight, bias, out;    // where these begin
     uint height, width;           // of an image
@@ -150,8 +150,8 @@ struct Channels {
     uint lines, unused;           // rows of positions that a SIMD-group takes
 };
 
-/// Threadgroups, a SIMD-group each: x is the rows of positions, y the output of an image.
-template <typename T, uint stride>  // from one column to the next; 0: from the parameters
+/// Each threadgroup is a SIMD-group: x is the rows of positions, y the output of an image.
+template <typename T, uint stride>  // the step between columns; 0 means that the parameters have it
 kernel void convolve_channels(device const memory_of<T>* x [[buffer(0)]], device const float* weight [[buffer(1)]],
                               device const float* bias     [[buffer(2)]], device memory_of<T>* out   [[buffer(3)]],
                               constant Channels& c [[buffer(4)]],

@@ -1,5 +1,5 @@
 // Copies of 16 bytes from device to threadgroup memory: started, committed in groups, and waited for until all but the
-// last few groups have arrived. Without asynchronous copies on the device, a copy is done immediately.
+// last few groups have arrived. If the device has no asynchronous copies, each copy is done immediately.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;

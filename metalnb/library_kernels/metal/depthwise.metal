@@ -13,7 +13,7 @@ struct Depthwise {
     uint2 image, places;    // columns and rows
     int2 padding;           // before the first column and row
     uint2 stride, dilation;
-    uint outputs, each;     // of an image, and of one of its channels
+    uint outputs, each;     // outputs of an image, and of one of its channels
     uint blocks, unused;    // of R places, down a column
 };
 
@@ -27,7 +27,7 @@ kernel void depthwise(device const memory_of<T>* x      [[buffer(0)]],
                       device memory_of<T>*       out    [[buffer(3)]],
                       constant Depthwise&        d      [[buffer(4)]],
                       uint at [[thread_position_in_grid]]) {
-    constexpr uint reach = (R - 1) * down + (H - 1) * dilated + 1;  // rows of the image
+    constexpr uint reach = (R - 1) * down + (H - 1) * dilated + 1;  // rows of the image that R outputs read
     const uint threads = d.places.x * d.blocks, plane = at / threads, place = at % threads;
     const uint column = place % d.places.x, row = place / d.places.x * R, output = plane % d.outputs;
     const int left = int(column * d.stride.x) - d.padding.x, top = int(row * down) - d.padding.y;

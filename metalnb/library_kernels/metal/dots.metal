@@ -1,12 +1,12 @@
-// Products that lie along K: rows of A times columns of B that are both contiguous, as in matrix times vector, or A
-// B^T. The lanes of a SIMD-group read 32 adjacent elements of each, keep 32 sums, and add these up once, at the end.
-// Four rows by two columns are computed at a time, so that every element read is used more than once.
+// Products of rows of A and columns of B that are both contiguous along K, as in matrix times vector, or A B^T. The
+// lanes of a SIMD-group read 32 adjacent elements of each, keep 32 sums, and add these up once, at the end. Four rows
+// by two columns are computed at a time, so that every element that is read is used more than once.
 //
 // Source: a SIMD-group for each row is the "vector kernel" of N. Bell, M. Garland, "Implementing Sparse Matrix-Vector
 // Multiplication on Throughput-Oriented Processors", SC 2009.
 #include <metalnb/product.h>
 
-// The sum over a SIMD-group; Metal has no 64-bit one, so the two halves are shuffled separately.
+// Return the sum over a SIMD-group. Metal has no 64-bit simd_sum, so the two halves are shuffled separately.
 inline float simd_total(float x) { return simd_sum(x); }
 inline uint  simd_total(uint x) { return simd_sum(x); }
 inline ulong simd_total(ulong x) {
@@ -93,8 +93,8 @@ kernel void dots(device const memory_of<T>* a      [[buffer(0)]],
     if (rows & 1) dot_tile<T, Acc, C, 1, 1, V>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
 }
 
-/// Many dot products, each of a row of A with a row of B. Each SIMD-group computes 8 of them, one
-/// after another, since a single one takes hardly longer than starting a SIMD-group. `p.M` is their number.
+/// Many dot products, each of a row of A with a row of B. Each SIMD-group computes 8 of the `p.M` products, one after
+/// another, since a single product takes hardly longer than starting a SIMD-group.
 template <typename T, typename Acc, typename C>
 kernel void pair_dots(device const memory_of<T>* a      [[buffer(0)]],
                       device const memory_of<T>* b      [[buffer(1)]],

@@ -1,10 +1,10 @@
 // The first few keys of a row's sorted order, and their positions, in one pass. Idea: a SIMD-group keeps the first keys
-// seen so far, sorted, one in each lane, and compares 32 keys at a time with the k-th. Most come after it, so few are
-// inserted: about k ln(n / k) of n keys in random order. Equal keys keep their order.
+// seen so far, sorted, one in each lane, and compares 32 keys at a time with the k-th. Most keys come after the k-th,
+// so few are inserted: about k ln(n / k) of n keys in random order. Equal keys keep their order.
 // Source: J. Johnson, M. Douze, H. Jegou, "Billion-scale similarity search with GPUs", 2017, 4.2 (WarpSelect).
 #include <metalnb/selection.h>
 
-// SIMD functions take at most 32 bits, so 64 go in two parts.
+// SIMD functions take at most 32 bits, so 64 bits are shuffled in two parts.
 template <typename U>
 inline U value_of_lane(U x, ushort lane) { return simd_broadcast(x, lane); }
 inline ulong value_of_lane(ulong x, ushort lane) { return as_type<ulong>(simd_broadcast(as_type<uint2>(x), lane)); }
@@ -31,7 +31,7 @@ kernel void select_few(device const U* keys [[buffer(0)]],
         const uint i = base + lane;
         const U key = i < end ? ordered(keys[i]) : U(0);
         uint votes = votes_for(i < end && (filled < s.k || key < kth));
-        while (votes != 0) {  // from the last on: in ascending rows, it leaves the fewest others to insert
+        while (votes != 0) {  // begin with the last: in ascending rows this leaves the fewest keys to insert
             const ushort source = ushort(SIMD - 1 - clz(votes));
             const U inserted = value_of_lane(key, source);
             const bool is_before = selected < inserted || (selected == inserted && at < base + source);

@@ -1,14 +1,14 @@
 // Gather and scatter: elements are moved by an index that is data. Elements are moved as bits, so that a kernel serves
-// all dtypes of the same width. A negative index counts from the end; an index out of range accesses no memory, and the
-// first one is reported. Writes to the same position are ordered: the last index in memory order wins, and sums add in
-// memory order, on every run. Source: Blelloch, "Prefix Sums and Their Applications", 1990 (operations by segments);
-// NumPy's take and put for meaning.
+// all dtypes of the same width. A negative index counts from the end. An index out of range accesses no memory, and the
+// first such index is reported. Writes to the same position are ordered on every run: the last index in memory order
+// wins, and sums add in memory order. Source: Blelloch, "Prefix Sums and Their Applications", 1990 (operations by
+// segments); the semantics are those of NumPy's take and put.
 #include <metalnb/lanes.h>
 #include <metalnb/updates.h>
 
 constant bool ALONE [[function_constant(3)]];  // inner is 1: elements are moved one by one, not by rows
 
-// An array as outer × n × inner elements, the axis of n being indexed; `count` indices.
+// An array of outer × n × inner elements, whose axis of length n is indexed by `count` indices.
 struct Axis {
     ulong count;
     uint n;
@@ -26,7 +26,7 @@ struct Item {
 
 constant constexpr uint NO_FAULT = 0xFFFFFFFFu;
 
-// An index as a position on an axis of n, or false.
+// Convert an index to a position on an axis of length n; return false if it is out of range.
 inline bool resolve(long index, uint n, thread uint& resolved) {
     const long wrapped = index < 0 ? index + long(n) : index;
     resolved = uint(wrapped);
@@ -53,8 +53,8 @@ kernel void take(device const T* x [[buffer(0)]],
     out[item.in(axis.count, item.k)] = x[item.in(axis.n, inside ? resolved : 0)];
 }
 
-// The same for single elements, for devices with slow loads: a thread has SEVERAL, a threadgroup's length apart, and
-// their loads are all in flight before the first is needed. Threadgroups: x is the indices, y the block.
+// The same for single elements, on devices with slow loads: a thread has SEVERAL elements, a threadgroup's length
+// apart, and all their loads are in flight before the first is needed. Threadgroups: x is the indices, y the block.
 constant constexpr uint SEVERAL = 8, THREADS = 256;
 
 template <typename T>
@@ -111,7 +111,7 @@ kernel void take_along(device const T* x [[buffer(0)]],
     out[position] = x[item.in(axis.n, inside ? resolved : 0)];
 }
 
-// Before anything is written: check that all indices are in range, and keep their positions, counted from the start.
+// Before anything is written, check that all indices are in range, and store their positions, counted from the start.
 kernel void resolve_indices(device const long* indices [[buffer(0)]],
                             device uint* positions [[buffer(1)]],
                             constant uint& n [[buffer(2)]],
@@ -122,7 +122,7 @@ kernel void resolve_indices(device const long* indices [[buffer(0)]],
     positions[k] = resolved;
 }
 
-// Several index arrays form one position: places += index × stride.
+// Combine several index arrays into one position: places += index × stride.
 kernel void combine_indices(device const long* indices [[buffer(0)]],
                             device long* positions [[buffer(1)]],
                             constant uint& n [[buffer(2)]],

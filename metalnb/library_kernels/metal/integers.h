@@ -12,7 +12,7 @@ template <> struct unsigned_of<long> { using type = ulong; };
 template <typename T>
 using unsigned_t = typename unsigned_of<T>::type;
 
-// Sums, differences and products that wrap, also for types narrower than int, whose products C++ computes as int.
+// Sums, differences and products that wrap. C++ computes products of types narrower than int as int.
 template <typename T> struct wrapping { using type = uint; };
 template <> struct wrapping<long> { using type = ulong; };
 template <> struct wrapping<ulong> { using type = ulong; };
@@ -34,7 +34,7 @@ constexpr bool is_negative_one(T x) { return T(-1) < T(0) && x == T(-1); }
 template <typename T>
 inline T divisor(T y) { return y == T(0) || is_negative_one(y) ? T(1) : y; }
 
-// The quotient rounded down; 0 for division by zero.
+// Return the quotient rounded down; 0 for division by zero.
 template <typename T>
 inline T floor_quotient(T x, T y) {
     const T d = divisor(y), q = T(x / d), r = T(x - q * d);
@@ -42,7 +42,7 @@ inline T floor_quotient(T x, T y) {
     return y == T(0) ? T(0) : is_negative_one(y) ? negated(x) : down;
 }
 
-// The remainder, with the divisor's sign and with the dividend's; 0 for division by zero.
+// The remainder: first with the divisor's sign, then with the dividend's. It is 0 for division by zero.
 template <typename T>
 inline T floor_remainder(T x, T y) {
     const T d = divisor(y), r = T(x % d);
@@ -75,8 +75,8 @@ inline T lcm_of(T x, T y) {
     return common == T(0) ? T(0) : T(least);
 }
 
-// Shifts by any number: beyond the width only sign bits are left. The count is clamped first: clang's back end for
-// NVIDIA turns `y < 64 ? x << y : 0` into one shift by the lower 32 bits of y.
+// Shift by any number: beyond the width, only sign bits are left. The count is clamped first, since clang's back end
+// for NVIDIA turns `y < 64 ? x << y : 0` into one shift by the lower 32 bits of y.
 template <typename T>
 inline unsigned_t<T> bounded(T y) { return min(unsigned_t<T>(y), unsigned_t<T>(8 * sizeof(T) - 1)); }
 template <typename T>

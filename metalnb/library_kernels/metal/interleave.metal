@@ -1,6 +1,6 @@
 // Interleaving arrays: thread i writes the i-th element of each, as one vector. So a SIMD-group's reads and writes are
-// contiguous; one array at a time, it would write every second, third or fourth element. Source: Metal's vector types
-// (MSL 2.2); no vector has three elements in memory, so these are written one by one.
+// contiguous. If it wrote one array at a time, it would write every second, third or fourth element. Source: Metal's
+// vector types (MSL 2.2). No vector has three elements in memory, so groups of three are written one by one.
 #include <metal_stdlib>
 using namespace metal;
 

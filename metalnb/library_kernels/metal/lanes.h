@@ -6,17 +6,17 @@ using namespace metal;
 
 constant constexpr uint SIMD = 32;
 
-// The lanes for which x is true, one bit each.
+// Return the lanes for which x is true, as one bit per lane.
 inline uint votes_for(bool x) {
     return uint(simd_vote::vote_t(simd_ballot(x)));
 }
 
-// The number of lanes in `lanes` before this one.
+// Return the number of lanes in `lanes` that come before this lane.
 inline uint before(uint lanes, uint lane) {
     return popcount(lanes & ((1u << lane) - 1));
 }
 
-// The lanes whose number has the same lower bits as this one's: those that agree on each bit.
+// Return the lanes whose number has the same lower bits as this lane's: the lanes that agree on each bit.
 inline uint peers_of(uint number, bool valid, uint bits) {
     uint peers = votes_for(valid);
     for (uint bit = 0; bit < bits; ++bit) {

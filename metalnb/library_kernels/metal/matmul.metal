@@ -7,8 +7,8 @@
 // F. Van Zee, R. van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", ACM TOMS 41 (2015).
 #include <metalnb/product.h>
 
-/// R rows and W panels of C, `deep` elements of K at a time; K is a multiple of `deep`. With `edge` only `columns`
-/// columns exist, and the lanes beyond stay idle.
+/// Compute R rows and W panels of C, `deep` elements of K at a time; K is a multiple of `deep`. With `edge`, only
+/// `columns` columns exist, and the lanes beyond them stay idle.
 template <typename T, typename Acc, typename C, ushort R, ushort W, bool edge, ushort deep = 1>
 inline void tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c, constant Product& p,
                  uint K, uint columns, uint lane) {
@@ -58,15 +58,15 @@ kernel void matmul(device const memory_of<T>* a      [[buffer(0)]],
         else tile<T, Acc, C, R, 1, true>(a, b, c, p, part.K, columns, lane);
         return;
     }
-    // The last rows, fewer than R: in eights, fours, twos and ones.
+    // The last rows, fewer than R, are computed in eights, fours, twos and ones.
     if (rows & 8) tile<T, Acc, C, 8, 1, true>(a, b, c, p, part.K, columns, lane);
     if (rows & 4) tile<T, Acc, C, 4, 1, true>(a + (rows & 8) * a_row, b, c + (rows & 8) * c_row, p, part.K, columns, lane);
     if (rows & 2) tile<T, Acc, C, 2, 1, true>(a + (rows & 12) * a_row, b, c + (rows & 12) * c_row, p, part.K, columns, lane);
     if (rows & 1) tile<T, Acc, C, 1, 1, true>(a + (rows & 14) * a_row, b, c + (rows & 14) * c_row, p, part.K, columns, lane);
 }
 
-/// R rows of W panels: A's rows are contiguous along K, and B is packed. With `some` only the rows from `first` are
-/// stored.
+/// Compute R rows of W panels. A's rows are contiguous along K, and B is packed. With `some`, only the rows from
+/// `first` on are stored.
 template <typename T, typename Acc, typename C, ushort R, ushort W, bool some>
 inline void tile_along(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,
                        constant Product& p, long b_panel, uint K, uint first, uint columns, uint lane) {
@@ -99,10 +99,10 @@ inline void tile_along(device const memory_of<T>* a, device const memory_of<T>* 
     }
 }
 
-/// C = A B for a packed B and rows of A along K, at least R of them. Each SIMD-group, a threadgroup by itself, makes a
-/// block of rows of W panels, R at a time; if fewer than R are left, the last R overlap those before. Products of 500²
-/// to 1,024² take 1.5 to 1.75 times as long with `matmul`, whose twelve rows of one panel need more loads for the same
-/// number of sums.
+/// C = A B for a packed B and at least R rows of A that are contiguous along K. Each SIMD-group, a threadgroup by
+/// itself, computes a block of rows of W panels, R at a time; if fewer than R rows are left, the last R overlap the
+/// rows before. Products of 500² to 1,024² take 1.5 to 1.75 times as long with `matmul`, whose twelve rows of one panel
+/// need more loads for the same number of sums.
 ///
 /// Threadgroups: x is the W panels, z the block, the part of K and the product of the batch.
 template <typename T, typename Acc, typename C, ushort R, ushort W>
@@ -175,14 +175,14 @@ kernel void matmul_few(device const memory_of<T>* a      [[buffer(0)]],
     if (rows & 1) strip<T, Acc, C, 1, S>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, columns, lane);
 }
 
-/// Copies B, of any strides, into panels: panel x K x 32, the last one filled up with zeros.
+/// Copy B, of any strides, into panels, as an array panel x K x 32; the last panel is padded with zeros.
 struct Packing {
     uint K, N;
-    long k, column;  // from one row of B, and from one column, to the next
+    long k, column;  // the steps between rows, and between columns, of B
 };
 
-/// Threadgroups: x is some panels, y some rows of them, z the matrix. Where a row's columns are adjacent, a long
-/// stretch of it is read at once.
+/// Threadgroups: x is a block of panels, y a block of their rows, z the matrix. Where the columns of a row are
+/// adjacent, a long stretch of the row is read at once.
 template <typename S, typename T, bool neighbors>
 kernel void pack(device const memory_of<S>* b      [[buffer(0)]],
                  device T*                  packed [[buffer(1)]],
@@ -205,7 +205,7 @@ kernel void pack(device const memory_of<S>* b      [[buffer(0)]],
     }
 }
 
-/// Adds up the matrices of the parts of K. Threads: x is the element, y the product of the batch.
+/// Add up the matrices of the parts of K. Threads: x is the element, y the product of the batch.
 template <typename Acc, typename C>
 kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
                       device memory_of<C>* c      [[buffer(1)]],

@@ -1,6 +1,7 @@
-// SIMD-group matrices between products: the two elements of a lane, reductions over a row's lanes, and products of
-// blocks of two by two matrices. If the engine has its own layout (METALNB_MATRIX_BLOCKS), elements are accessed in it,
-// so that nothing moves between lanes; otherwise in Apple's, which `thread_elements` exposes.
+// SIMD-group matrices between products: access to the two elements of a lane, reductions over the lanes of
+// a row, and products of blocks of two by two matrices. If the engine has its own layout (METALNB_MATRIX_BLOCKS),
+// elements are accessed in that layout, so that nothing moves between lanes; otherwise in Apple's layout, which
+// `thread_elements` exposes.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/unroll.h>

@@ -5,7 +5,7 @@
 #include <metalnb/matrix_elements.h>
 #include <metalnb/tile_loads.h>
 
-/// Copies strips of H lines, DEPTH deep, into threadgroup memory. Elements are moved as 16 bits.
+/// Copies strips of H lines, DEPTH deep, into threadgroup memory. An element is moved as 16 bits.
 template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
     static constexpr constant bool ACROSS = WAY == WIDE_ACROSS;         // a strip's layout
     static constexpr constant uint PITCH = (ACROSS ? H : DEPTH) + 8;    // a matrix's rows fall into different banks
@@ -19,7 +19,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
     static uint2 eight(uint i) {
         return ACROSS ? uint2(i % (H / 8) * 8, i / (H / 8)) : uint2(i / (DEPTH / 8), i % (DEPTH / 8) * 8);
     }
-    /// The same for a single element.
+    /// The line and the position along K of a single element.
     static uint2 one(uint i, bool along) { return along ? uint2(i / DEPTH, i % DEPTH) : uint2(i % H, i / H); }
 
     /// Read this thread's part of the next strip, which has `remaining` elements; 0 beyond the ends.

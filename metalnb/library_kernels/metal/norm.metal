@@ -1,8 +1,8 @@
 // Layer norm and RMS norm over the last axis, with a weight and a bias for each position in a row.
-// Idea: one fused kernel. A SIMD-group takes a row and reads it three times, for its mean, for its squares, and to
-// write: from memory once, then from its cache. The variance is summed from the mean, not as a difference of squares,
-// which would cancel. Source: J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", 2016; B. Zhang and R.
-// Sennrich, "Root Mean Square Layer Normalization", 2019.
+// Idea: one fused kernel. A SIMD-group takes a row and reads it three times, for the mean, for the variance, and for
+// the result: once from memory, then from its cache. The variance sums the squared distances from the mean, since a
+// difference of squares would cancel. Source: J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", 2016;
+// B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization", 2019.
 #pragma once
 #include <metalnb/reduce.metal>
 
@@ -25,7 +25,7 @@ inline void write_one(device const memory_of<T>* x, device const memory_of<T>* w
     out[at] = storage<T>::store(value);
 }
 
-// The same along one row. Full runs of 32 need no mask: with one, rows of 64 took 8 % longer on a CPU.
+// Apply this along one row. Full runs of 32 need no mask; with a mask, rows of 64 took 8 % longer on a CPU.
 template <typename T>
 inline void write_normal(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
                          device memory_of<T>* out, constant Norm& n, uint count, uint lane, float mean, float scale) {
@@ -61,7 +61,7 @@ kernel void rms_norm(device const memory_of<T>* x, device const memory_of<T>* we
     write_normal<T>(x, weight, bias, out + row * ulong(n.count), n, n.count, lane, 0, 1.0f / sqrt(square + n.epsilon));
 }
 
-// A row for each threadgroup: its SIMD-groups share it.
+// Each threadgroup takes a row, which its SIMD-groups share.
 template <typename T>
 kernel void layer_norm_shared(device const memory_of<T>* x, device const memory_of<T>* weight,
                               device const memory_of<T>* bias, device memory_of<T>* out, constant Norm& n,
@@ -106,7 +106,7 @@ inline void write_line(device const memory_of<T>* x, device memory_of<T>* out, u
     out[at] = storage<T>::store(fma(storage<T>::load(x[at]) - mean, steep, shift));
 }
 
-// A group of channels for each SIMD-group, with a weight and a bias for each channel.
+// Each SIMD-group takes a group of channels; each channel has a weight and a bias.
 template <typename T>
 kernel void group_norm(device const memory_of<T>* x, device const float* weight, device const float* bias,
                        device memory_of<T>* out, constant Norm& n, constant Channels& channels,

@@ -20,7 +20,7 @@ inline U ordered(U bits) {
     const U sign = U(1) << (8 * sizeof(U) - 1);
     U key = bits;
     if (KIND == 1) key = bits ^ sign;
-    if (KIND >= 2) {  // without a branch: half of all signs would be mispredicted
+    if (KIND >= 2) {  // no branch, since half of all signs would be mispredicted
         const U negative = U(0) - U(bits >> (8 * sizeof(U) - 1));
         key = bits ^ U(negative | sign);
         key = U(key + U(bits == sign)) | U(U(0) - U(is_nan(bits)));

@@ -6,7 +6,7 @@ using namespace metal;
 
 struct Pooling {
     uint2 image;     // columns and rows of an image
-    uint2 size;      // … of a window
+    uint2 size;      // columns and rows of a window
     uint2 stride;
     uint2 padding;
     uint2 dilation;
@@ -14,8 +14,8 @@ struct Pooling {
     float divisor;   // of means; 0: the number of elements in the window
 };
 
-// The divisor of a window's mean. A window that reaches beyond the padding counts elements only up to the padding's
-// end.
+// Return the divisor of a window's mean. A window that reaches beyond the padding counts elements only up to the end of
+// the padding.
 inline float counted(constant Pooling& p, int2 first) {
     const int2 low = p.counted ? first : max(first, int2(0));
     const int2 reach = int2(p.image) + (p.counted ? int2(p.padding) : int2(0));
@@ -93,7 +93,7 @@ kernel void pool_lines(device const memory_of<T>* x, device memory_of<T>* out, c
     for (uint y = group.x * lines.rows_per_simdgroup; y < last; ++y) {
         const int top = int(y * p.stride.y) - int(p.padding.y);
         const int low = p.counted || top > 0 ? top : 0, end = height + (p.counted ? int(p.padding.y) : 0);
-        const int high = top + int(p.size.y) < end ? top + int(p.size.y) : end;  // low to high: the rows that count
+        const int high = top + int(p.size.y) < end ? top + int(p.size.y) : end;  // the rows from low up to high count
         for (uint c = 0; c < lines.columns; c += 32) {
             const int left = int((c + lane) * step) - int(p.padding.x);
             float result = MAX ? -INFINITY : 0.0f;

@@ -18,10 +18,10 @@ struct Product {
 
 /// A SIMD-group's part of the product.
 struct Part {
-    uint batch;  // which product of the batch
-    uint block;  // which block of rows
-    uint c;      // which of C's matrices
-    uint first;  // its part of K
+    uint batch;  // the index of the product in the batch
+    uint block;  // the index of the block of rows
+    uint c;      // the index of the matrix in C
+    uint first;  // the first element of its part of K
     uint K;
 };
 
@@ -35,7 +35,7 @@ inline Part part_of(uint z, constant Product& p) {
     return part;
 }
 
-// Sums have the accumulator's type: float for half and bfloat; integers wrap as in their own type.
+// Sums have the accumulator's type: float for half and bfloat; integers wrap as they do in their own type.
 inline float  multiply_add(float x, float y, float sum) { return fma(x, y, sum); }
 inline ushort multiply_add(ushort x, ushort y, ushort sum) { return ushort(uint(x) * y + sum); }
 inline uint   multiply_add(uint x, uint y, uint sum) { return x * y + sum; }

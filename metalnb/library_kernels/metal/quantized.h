@@ -1,4 +1,4 @@
-// Weights in blocks along K: what the kernels that multiply by them share. See quantized.metal.
+// Shared by the kernels that multiply by weights in blocks along K; see quantized.metal.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;

@@ -1,5 +1,5 @@
 // Weights in blocks of 32 along K, each with a scale and, unless they are symmetric, a minimum: 4 or 8 bits for an
-// element instead of 16 or 32. Products with few vectors read little else, so they are faster in proportion.
+// element instead of 16 or 32. Products with few vectors read little besides weights, so they are faster in proportion.
 //
 // Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x).
 // A GPU's lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the
@@ -20,8 +20,8 @@ inline float element(uint half_word, ushort e) {
     return as_type<float>(0x4B000000u | (half_word & mask)) - 8388608.0f;
 }
 
-/// Writes blocks of w: a SIMD-group for each. A block with a NaN, an infinity, or a range that no float holds becomes
-/// NaN.
+/// Quantize blocks of w; a SIMD-group takes each block. A block with a NaN, an infinity, or a range that overflows
+/// float becomes NaN.
 template <typename T, ushort bits, bool symmetric>
 kernel void quantize(device const memory_of<T>* w       [[buffer(0)]],
                      device uint*               words   [[buffer(1)]],
@@ -51,7 +51,7 @@ kernel void quantize(device const memory_of<T>* w       [[buffer(0)]],
     }
 }
 
-/// Unpacks a word for each thread.
+/// Unpack a word in each thread.
 template <typename T, typename S, ushort bits, bool symmetric>
 kernel void dequantize(device const uint*         words  [[buffer(0)]],
                        device const memory_of<S>* scales [[buffer(1)]],
@@ -132,8 +132,8 @@ inline void add_block(thread float (&sum)[R][X], device const memory_of<T>* x, d
     }
 }
 
-/// R outputs of X vectors. Lanes take chunks on a GPU, where loads of 8 bytes pay; on a CPU, whose lanes are parts of a
-/// vector, they take the elements of a block.
+/// Compute R outputs of X vectors. On a GPU, where loads of 8 bytes pay off, lanes take chunks; on a CPU, whose lanes
+/// are parts of a vector, they take the elements of a block.
 template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X, bool chunked>
 inline void dot_rows(device const memory_of<T>* x, device const uint* words, device const memory_of<S>* scales,
                      device const memory_of<S>* minima, device memory_of<T>* out, constant Quantized& p, uint lane) {
@@ -143,7 +143,7 @@ inline void dot_rows(device const memory_of<T>* x, device const uint* words, dev
     if (chunked) {
         device const auto* pairs = reinterpret_cast<device const uint2*>(words);
         const uint chunks = p.K / (64 / bits), whole = chunks / BLOCK * BLOCK;
-        _Pragma("clang loop unroll_count(R * X > 2 ? 1 : 4)")  // few rows: their loads would not hide the latency of one
+        _Pragma("clang loop unroll_count(R * X > 2 ? 1 : 4)")  // few rows have too few loads to hide latency
         for (uint chunk = 0; chunk < whole; chunk += BLOCK)
             add_chunk<T, S, bits, symmetric>(sum, x, pairs, scales, minima, p.K, chunk + lane);
         if (whole + lane < chunks) add_chunk<T, S, bits, symmetric>(sum, x, pairs, scales, minima, p.K, whole + lane);

@@ -6,11 +6,11 @@
 // R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
 #include <metalnb/selection.h>
 
-constant constexpr uint MOST = 1024;  // keys that can be selected
+constant constexpr uint MOST = 1024;  // the most keys that can be selected
 constant constexpr uint DIGITS = 256;
 constant constexpr uint SIMDS = 32;   // SIMD-groups in a threadgroup, at most
 
-/// The digit of the `rank`-th counted key; `rank` becomes that key's rank among those with the digit.
+/// Return the digit of the `rank`-th counted key; `rank` becomes the key's rank among the keys with that digit.
 inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& rank, uint lane) {
     constexpr uint EACH = DIGITS / SIMD;
     uint own[EACH], total = 0;
@@ -48,7 +48,7 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
     const uint begin = uint(part * ulong(s.n) / s.parts), end = uint((part + 1) * ulong(s.n) / s.parts);
     keys += s.start + row * ulong(s.n);
 
-    U kth = 0, known = 0;  // its digits so far, and the mask of their bits
+    U kth = 0, known = 0;  // the k-th key's digits so far, and the mask of their bits
     uint rank = s.k;
     for (uint shift = 8 * sizeof(U); shift > 0;) {
         shift -= 8;
@@ -65,8 +65,8 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 
-    // A SIMD-group's keys are adjacent: it counts those before the k-th and those equal to it, which determines their
-    // positions.
+    // A SIMD-group's keys are adjacent. It counts the keys before the k-th and the keys equal to it, which determines
+    // their positions.
     const uint stretch = (end - begin + threads - 1) / threads * SIMD, first = begin + simd * stretch;
     const uint last = min(end, first + stretch);
     uint2 own = 0;

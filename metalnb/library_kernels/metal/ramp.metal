@@ -1,4 +1,4 @@
-// Numbers at equal steps: thread i writes start + i·step, and the last one `stop` if requested.
+// Numbers at equal steps: thread i writes start + i·step; if requested, the last thread writes `stop`.
 // A float has 24 bits, too few for i·step to be exact; so start, step and the product are each a sum of two floats, and
 // only the final sum is rounded. Source: Dekker, "A floating-point technique for extending the available precision",
 // 1971.
@@ -29,7 +29,7 @@ kernel void floats(
     out[i] = storage<TO>::store(i == ramp.last ? ramp.stop : value * ramp.scale);
 }
 
-// The same if start and step are float32 and there are at most 2^24 numbers: one fma is exact enough.
+// A simpler kernel for start and step in float32 and at most 2^24 numbers, for which one fma is exact enough.
 kernel void short_floats(
     device memory_of<TO>* out,
     constant Ramp& ramp,

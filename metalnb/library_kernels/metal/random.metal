@@ -30,7 +30,7 @@ inline uint4 block_of(uint2 key, ulong number, uint attempt) {
     return philox(uint4(uint(number), uint(number >> 32), attempt, 0), key);
 }
 
-// ---- From a block to four elements, or two of 64 bits.
+// ---- Conversions of a block to four elements, or to two elements of 64 bits.
 // Uniform on [low, low + width): as many random bits as a significand has.
 template <typename T>
 struct Uniform {
@@ -48,7 +48,7 @@ struct Uniform<bfloat16> {
     }
 };
 
-// log(u) for u = (w + 1/2) / 2^32 or so, to 2 ulp.
+// log(u) for u close to (w + 1/2) / 2^32, to 2 ulp.
 inline float log_of_fraction(uint w) {
     w |= 1;
     const uint zeros = clz(w);
@@ -160,7 +160,7 @@ kernel void random_fill(device memory_of<T>* out [[buffer(0)]],
     }
 }
 
-// The same for elements of two words.
+// The same for elements that take two words.
 kernel void random_integers_64(device ulong* out [[buffer(0)]],
                                constant Stream& stream [[buffer(1)]],
                                constant Interval& interval [[buffer(2)]],

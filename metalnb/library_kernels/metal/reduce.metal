@@ -1,4 +1,4 @@
-// Reductions: many elements to one, by any monoid (an identity, and an associative operation). Idea: a SIMD-group walks
+// Reductions of many elements to one by any monoid (an identity and an associative operation). Idea: a SIMD-group walks
 // one stretch of memory with eight loads in flight and keeps a result for each lane; lanes combine once, at the end.
 // The results of several stretches are reduced again. No thread waits for another threadgroup. Source: M. Harris,
 // "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum exact are N.
@@ -37,7 +37,7 @@ struct Reduction {
 // load      an element as a part; `about` is a value of its reduction, such as its mean: OWN
 // combine   associative and commutative             finish the total as a result
 
-// Whether one of them is NaN. Fast math may assume that none is, so this tests the bits.
+// Return whether one of the numbers is NaN. Fast math may assume that none is, so this tests the bits.
 template <typename T> inline bool unordered(T, T) { return false; }
 #if __FINITE_MATH_ONLY__
 inline bool unordered(float a, float b) { return max(as_type<uint>(a) << 1, as_type<uint>(b) << 1) > 0xFF000000u; }
@@ -96,8 +96,8 @@ template <typename T, typename R, typename Part, typename Acc> struct Mean : Sum
     static float finish(Acc total, float count, float) { return float(total) / count; }
 };
 
-// Squares of the distances from the mean, which an earlier pass computed. Those of 64-bit integers are measured in
-// units of 2^32, so that their sum does not overflow.
+// Squares of the distances from the mean, which an earlier pass has computed. Distances of 64-bit integers are measured
+// in units of 2^32, so that the sum does not overflow.
 template <typename T, typename R, typename Part, typename Acc> struct Variance : Sum<T, R, Part, Acc> {
     enum { OWN = true };
     static float unit() { return sizeof(value_of<T>) == 8 ? 4294967296.0f : 1.0f; }
@@ -167,8 +167,8 @@ template <typename M> inline typename M::part fetch(memory_in<M> x, long at, flo
     return M::load(storage<typename M::element>::load(x[at]), about);
 }
 
-// Eight elements as one: two that lie `near` each other at each of four places, `far` apart. A tree, so that no sum
-// waits for the previous one.
+// Combine eight elements: two that lie `near` each other at each of four places, `far` apart. They form a tree, so that
+// no sum waits for the previous one.
 template <typename M, typename I>
 inline typename M::part eight(memory_in<M> x, I at, I near, I far, float about) {
     auto a = M::combine(fetch<M>(x, at, about), fetch<M>(x, at + near, about));
@@ -178,7 +178,7 @@ inline typename M::part eight(memory_in<M> x, I at, I near, I far, float about) 
     return M::combine(M::combine(a, b), M::combine(c, d));
 }
 
-// A value of another lane. SIMD-groups exchange at most 32 bits at a time (MSL 6.9.2).
+// Return another lane's value. SIMD-groups exchange at most 32 bits at a time (MSL 6.9.2).
 template <typename A> inline A from_lane(A value, ushort mask) {
     if constexpr (sizeof(A) == 8) {
         const uint2 halves = as_type<uint2>(value);
@@ -188,14 +188,14 @@ template <typename A> inline A from_lane(A value, ushort mask) {
     }
 }
 
-// The lanes' values combined; every lane has the result.
+// Combine the lanes' values; every lane has the result.
 template <typename M, typename A = typename M::acc> inline A across_lanes(A value) {
     for (ushort mask = LANES / 2; mask > 0; mask /= 2) value = M::combine(value, from_lane(value, mask));
     return value;
 }
 
-// One lane's share of `count` elements in a row: lane, lane + 32, … Counters and loop bounds are uniform, so that no
-// lane leaves the loop early and the compiler sees that a SIMD-group reads adjacent elements.
+// Combine one lane's share of `count` elements in a row: lane, lane + 32, … Counters and loop bounds are uniform, so
+// that no lane leaves the loop early and the compiler sees that a SIMD-group reads adjacent elements.
 template <typename M>
 inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about) {
     typename M::acc total = M::identity();
@@ -216,8 +216,8 @@ inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float ab
     return M::combine(total, typename M::acc(sum));
 }
 
-// The SIMD-groups' values combined, through threadgroup memory; every thread has the result. For kernels whose
-// threadgroups take a row each: on a GPU loads are slow, and with many threads per row it is read in fewer iterations.
+// Combine the SIMD-groups' values through threadgroup memory; every thread has the result. It serves kernels in which
+// each threadgroup takes a row: loads are slow on a GPU, and more threads read a row in fewer iterations.
 template <typename M, typename A = typename M::acc>
 inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint simds) {
     if (lane == 0) shared[simd] = value;
@@ -227,7 +227,7 @@ inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint
     return total;
 }
 
-// A SIMD-group's part of a row that a threadgroup's SIMD-groups share: full runs of 32, except for the last.
+// Combine a SIMD-group's part of a row that a threadgroup's SIMD-groups share: full runs of 32, except for the last.
 struct Part {
     uint first, count;
     Part(uint all, uint simd, uint simds) {
@@ -252,7 +252,7 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
     if (lane == 0) out[index] = storage<typename M::result>::store(M::finish(total, r.scale, center));
 }
 
-// The same for devices with slow loads, if there are many rows, or a short one: a threadgroup takes a row.
+// The same for devices with slow loads, if there are many rows or the rows are short: a threadgroup takes a row.
 template <typename M>
 kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, device const float* about,
                                device memory_of<typename M::result>* out, constant Reduction& r,
@@ -339,7 +339,7 @@ kernel void reduce_down(device const memory_of<typename M::element>* x, device c
     out[index] = storage<typename M::result>::store(M::finish(M::combine(total, typename M::acc(sum)), r.scale, center));
 }
 
-// Short reductions: one thread each, whatever the elements' strides.
+// Short reductions, of elements with any strides: each is done by one thread.
 template <typename M>
 kernel void reduce_each(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,

@@ -1,6 +1,6 @@
 // Repeating each element: thread i writes element i of the result, which is element i / times of the source.
 // So adjacent threads write adjacent elements, and a SIMD-group reads few elements, all adjacent.
-// Source: NumPy's repeat; a thread for each element of the source would write far from its neighbors instead.
+// With a thread for each element of the source, adjacent threads would write far apart. Source: NumPy's repeat.
 #include <metal_stdlib>
 using namespace metal;
 

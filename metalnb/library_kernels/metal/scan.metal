@@ -1,4 +1,4 @@
-// Scans combine every element with all before it: running sums and products, by any monoid of reduce.metal.
+// Scans combine every element with all elements before it: running sums and products, by any monoid of reduce.metal.
 // Idea: reduce, then scan. One dispatch reduces each stretch of a row to its total, a second scans the few totals, and
 // a third scans each stretch, starting from the total before it. No threadgroup waits for another, so
 // they may run in any order. Source: D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures", 2009; across
@@ -19,7 +19,7 @@ struct Scan {
     uint tiles;         // SIMD-groups across `width`
 };
 
-// The value of the lane `delta` before, for the lanes that have one. SIMD-groups exchange at most 32 bits (MSL 6.9.2).
+// Return the value of the lane `delta` lanes before, if there is one. SIMD-groups exchange at most 32 bits (MSL 6.9.2).
 template <typename A> inline A from_before(A value, ushort delta) {
     if constexpr (sizeof(A) == 8) {
         const uint2 halves = as_type<uint2>(value);
@@ -38,7 +38,7 @@ template <typename A> inline A from_last(A value) {
     }
 }
 
-// Each lane's value combined with those of all lanes before it: after step d, with the 2d - 1 before it.
+// Combine each lane's value with the values of all lanes before it; after step d, it includes the 2d - 1 lanes before.
 template <typename M, typename A = typename M::acc> inline A scan_lanes(A value, uint lane) {
     for (ushort delta = 1; delta < LANES; delta *= 2) {
         const A before = from_before(value, delta);
@@ -47,7 +47,7 @@ template <typename M, typename A = typename M::acc> inline A scan_lanes(A value,
     return value;
 }
 
-// Turn totals of stretches into the sums before each: one thread per scan.
+// Turn the totals of stretches into the sum before each stretch; one thread does this for each scan.
 template <typename M>
 kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint index [[thread_position_in_grid]]) {
     device typename M::acc* total = totals + index / s.width * ulong(s.parts) * s.width + index % s.width;
@@ -68,7 +68,7 @@ kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint i
     }
 }
 
-// Another lane's value.
+// Return another lane's value.
 template <typename A> inline A from_place(A value, ushort lane) {
     if constexpr (sizeof(A) == 8) {
         const uint2 halves = as_type<uint2>(value);

@@ -1,5 +1,5 @@
 // Scatter on a CPU: the buckets of gather.metal, but one thread applies all updates of a bucket, one after another.
-// That is the required order, so no synchronization is needed. Synchronizing lanes take 1.1 to 1.3 times as long on
+// This is the required order, so no synchronization is needed. Lanes that synchronize take 1.1 to 1.3 times as long on
 // a CPU, and 2.6 times when a thousand elements receive a million updates. Source: as gather.metal.
 #include <metalnb/updates.h>
 

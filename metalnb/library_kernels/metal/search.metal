@@ -1,7 +1,7 @@
 // Search and compaction. searchsorted: each thread finds its value in the sorted array by binary search. nonzero and
-// unique keep some elements in order: each SIMD-group counts those of its stretch, the counts are added up, and then it
-// writes them; a lane's position is the votes below it in a ballot. Source: Billeter, Olsson, Assarsson,
-// "Efficient Stream Compaction on Wide SIMD Many-Core Architectures", 2009.
+// unique keep some elements in order: each SIMD-group counts the kept elements of its stretch, the counts are added up,
+// and the SIMD-group writes the elements; a lane's position is the number of votes below it in a ballot.
+// Source: Billeter, Olsson, Assarsson, "Efficient Stream Compaction on Wide SIMD Many-Core Architectures", 2009.
 #include <metalnb/lanes.h>
 #include <metalnb/order.h>
 
@@ -30,8 +30,8 @@ kernel void searchsorted(device const U* sorted [[buffer(0)]],
     out[i] = low;
 }
 
-// ---- The elements to keep: of 32 from `base`, the lane's … (the lane is added to the pointer, and what is the same
-// for all lanes to the index, so that the compiler sees a SIMD-group read adjacent elements)
+// ---- The elements to keep: of the 32 from `base` on, the lane's element … (the lane is added to the pointer, and the
+// uniform part to the index, so that the compiler sees a SIMD-group read adjacent elements)
 // … if it is not zero (-0.0 is zero, NaN is not);
 template <typename U>
 struct Nonzero {
@@ -107,7 +107,7 @@ kernel void keep_write(device const U* x [[buffer(0)]],
     }
 }
 
-// The same, but the elements themselves are written.
+// The same, but this writes the elements themselves.
 template <typename U, template <typename> class Kept>
 kernel void keep_values(device const U* x [[buffer(0)]],
                         device const uint* offsets [[buffer(1)]],
@@ -180,7 +180,7 @@ kernel void select_write(device const uchar* mask [[buffer(0)]],
     }
 }
 
-// The inverse: where the mask is set, the next value is written.
+// The inverse of boolean selection: where the mask is set, write the next value.
 template <typename T>
 kernel void select_put(device const uchar* mask [[buffer(0)]],
                        device const uint* offsets [[buffer(1)]],

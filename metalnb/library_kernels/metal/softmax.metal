@@ -1,6 +1,6 @@
 // Softmax: exp(x - m) / Σ exp(x - m) along an axis, with m the largest element, so that no exp overflows; and its log.
-// Idea: a SIMD-group takes a row and reads it three times (for m, for the sum, to write), all but the first from its
-// cache: memory is read once and written once. Rows too long for that, and columns, are reduced first, then written.
+// Idea: a SIMD-group takes a row and reads it three times (for m, for the sum, and to write), after the first time from
+// its cache, so memory is read once and written once. Longer rows, and columns, are reduced first and then written.
 // Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018 (and why three reads are
 // safe).
 #pragma once
@@ -17,7 +17,7 @@ struct Softmax {
     uint width;         // adjacent softmaxes: 1 for rows
 };
 
-// The value that all elements share, computed from the sum: its reciprocal, or its log.
+// The value that all elements share: the reciprocal of the sum, or its logarithm.
 template <bool LOG> inline float share(float total) { return LOG ? log(total) : 1.0f / total; }
 template <bool LOG> inline float normal(float x, float largest, float share) {
     return LOG ? (x - largest) - share : exp(x - largest) * share;
@@ -33,7 +33,7 @@ template <typename T> using Most = Maximum<T, float, float, float>;
 template <typename T> using Kept = Sum<T, float, float, float>;
 template <typename T> using Total = SumExp<T, float, float, float>;
 
-// `count` elements, from x to out. Full runs of 32 need no mask: with one, softmax took 5 to 21 % longer on a CPU.
+// Write `count` elements from x to out. Full runs of 32 need no mask; with a mask, a CPU took 5 to 21 % longer.
 template <typename T, bool LOG>
 inline void write_row(device const memory_of<T>* x, device memory_of<T>* out, uint count, uint lane, float largest,
                       float by) {
@@ -55,7 +55,7 @@ template <typename T> inline void scale_row(device memory_of<T>* out, uint count
         out[full * LANES] = storage<T>::store(storage<T>::load(out[full * LANES]) * by);
 }
 
-// A row for each SIMD-group.
+// Each SIMD-group takes a row.
 template <typename T, bool LOG>
 kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
                          uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
@@ -68,7 +68,7 @@ kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out,
     write_row<T, LOG>(x, out, s.count, lane, largest, share<LOG>(total));
 }
 
-// A row of floats for each SIMD-group; its exponentials are kept in out. A CPU takes a third to a half longer if each
+// Each SIMD-group takes a row of floats and keeps its exponentials in out. A CPU takes a third to a half longer if each
 // exponential is computed twice.
 template <typename T>
 kernel void softmax_kept(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
@@ -83,7 +83,7 @@ kernel void softmax_kept(device const memory_of<T>* x, device memory_of<T>* out,
     scale_row<T>(out, s.count, lane, share<false>(total));
 }
 
-// A row for each threadgroup.
+// Each threadgroup takes a row.
 template <typename T, bool LOG>
 kernel void softmax_shared(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
                            uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
@@ -98,7 +98,7 @@ kernel void softmax_shared(device const memory_of<T>* x, device memory_of<T>* ou
     write_row<T, LOG>(x, out + row * ulong(s.count) + part.first, part.count, lane, largest, share<LOG>(total));
 }
 
-// A stretch of a long row, whose largest element and share are known.
+// Write a stretch of a long row, whose largest element and share are known.
 template <typename T, bool LOG>
 kernel void softmax_stretch(device const memory_of<T>* x, device const float* largest, device const float* shares,
                             device memory_of<T>* out, constant Softmax& s,

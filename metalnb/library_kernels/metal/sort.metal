@@ -2,7 +2,7 @@
 // A pass counts the digits of every tile and adds up the counts; the sums are the positions to which each tile then
 // writes its keys. Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009;
 // the positions within a SIMD-group by ballots: Adinets, Merrill, "Onesweep", 2022. No threadgroup waits for another,
-// so they may run in any order. If each thread is a core, sort_serial.metal does all but rows of at most 32 keys.
+// so they may run in any order. If each thread is a core, sort_serial.metal sorts all rows of more than 32 keys.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
 
@@ -137,7 +137,7 @@ kernel void sort_rows(device const U* keys [[buffer(0)]],
     }
 }
 
-// Lane i's key, for all lanes. (MSL 6.9.2: a SIMD-group moves 32 bits at a time.)
+// Return lane i's key in all lanes. (MSL 6.9.2: a SIMD-group moves 32 bits at a time.)
 template <typename U>
 inline U key_of_lane(U key, ushort i) {
     return simd_broadcast(key, i);
@@ -148,8 +148,8 @@ inline ulong key_of_lane(ulong key, ushort i) {
     return as_type<ulong>(uint2(simd_broadcast(halves.x, i), simd_broadcast(halves.y, i)));
 }
 
-// Rows of at most 32 keys, as many to a SIMD-group as it can hold, a lane for each key: a key's position is the number
-// of keys of its row that come before it.
+// Rows of at most 32 keys: a SIMD-group takes as many rows as fit, with a lane for each key. A key's position is the
+// number of keys in its row that come before it.
 template <typename U>
 kernel void sort_short(device const U* keys [[buffer(0)]],
                        device U* sorted [[buffer(1)]],

@@ -1,4 +1,4 @@
-// Shared by the tiled products: a threadgroup's tile, and the addresses of a thread's elements of it.
+// Shared by the tiled products: a threadgroup's tile, and the addresses of the elements that a thread loads.
 #pragma once
 #include <metalnb/product.h>
 

@@ -69,7 +69,7 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
     }
 };
 
-/// The same for columns from windows.
+/// Loads strips of columns from windows in the same way.
 template <typename T, typename V, uint H, uint THREADS> struct Columns : WindowStrips<memory_of<T>, H, THREADS, DEPTH> {
     using M = memory_of<T>;
     using Base = WindowStrips<M, H, THREADS, DEPTH>;

@@ -1,12 +1,12 @@
 // Variances and standard deviations that read each element once, for devices with slow loads. A threadgroup keeps a
 // chunk of a row in registers and goes through it twice: for its mean, and for the distances from it. The chunks of a
-// longer row are combined afterwards. No difference of two large sums is taken, so a mean far from 0 does no harm.
+// longer row are combined afterwards. No two large sums are subtracted, so a mean far from 0 does no harm.
 //
 // Source: T. Chan, G. Golub, R. LeVeque, "Algorithms for Computing the Sample Variance", Am. Stat. 37 (1983): the
 // distances' own sum corrects the rounded mean (1.7), and parts are combined by (2.1).
 #include <metalnb/reduce.metal>
 
-constant constexpr uint THREADS = 256;  // of a threadgroup
+constant constexpr uint THREADS = 256;  // threads per threadgroup
 
 /// Rows, and how they are split into chunks of `chunk` elements, the last of `rest`.
 struct ChunkedRows {

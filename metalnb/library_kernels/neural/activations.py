@@ -1,4 +1,4 @@
-"""The rows of neural networks' activation functions; a new one takes one line.
+"""The table rows of activation functions; a new function takes one line.
 
 All are stable: no intermediate result overflows unless the result does, and at ±∞ they return their limits.
 """
@@ -88,7 +88,7 @@ def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Arr
     Parameters
     ----------
     x : Array
-        Of all dtypes; integers and bool are converted to float32.
+        Any dtype; integers and bool are converted to float32.
     approximate : {"none", "tanh"}
         ``tanh`` is the formula x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which older models were trained with.
     out : Array, optional

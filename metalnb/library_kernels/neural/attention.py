@@ -83,13 +83,13 @@ def scaled_dot_product_attention(
     value : Array (…, S, V)
         Floating-point. The leading axes broadcast.
     attn_mask : Array, optional
-        Broadcast to (…, L, S): bool, true where a query attends to a key; or floats, added to the scores.
+        It broadcasts to (…, L, S). A bool mask is true where a query attends to a key; floats are added to the scores.
     is_causal : bool
         Whether a query attends only to keys up to its own position.
     scale : float, optional
         By default 1 / √E.
     enable_gqa : bool
-        Whether several heads of the query, its third axis from the end, share a head of key and value.
+        Whether several heads of the query (its third axis from the end) share a head of key and value.
 
     Returns
     -------

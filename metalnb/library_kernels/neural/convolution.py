@@ -1,7 +1,7 @@
-"""Convolutions: sums that read the images in place, or laid out once with their padding.
+"""Convolutions, as sums over the images in place or over a padded layout of the images.
 
 ``convolve.metal`` computes them. On a GPU with tiles they are products of weights with windows, whose elements the
-tiles read from the images; if channels do not fill strips, with a view of the windows, which one copy lays out.
+tiles read from the images. If channels do not fill strips, one copy lays out the windows first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Convolution(Op):
 
 
 def tuple_of(caller: str, name: str, value: Any, count: int, *, smallest: int) -> Shape:
-    """Return one integer for each axis, from one or several."""
+    """Return an integer for each axis, from one integer or several."""
     values = tuple(value) if isinstance(value, Iterable) else (value,) * count
     if len(values) == 1:
         values *= count
@@ -151,7 +151,7 @@ def _multiply_in_place(x: Array, weight: Array, window: Windows, groups: int) ->
 
 
 def _multiply_windows(x: Array, weight: Array, window: Windows, groups: int) -> Array:
-    """Multiply the weights with the windows, part of the batch at a time if their copy would be large."""
+    """Multiply the weights with copies of the windows, for part of the batch at a time if the copy would be large."""
     count = len(window.size)
     batch, outputs, channels = x.shape[0], *weight.shape[:2]
     groups_of_x = x if x.contiguous else contiguous_copy(x)
@@ -234,7 +234,7 @@ def conv2d(
     weight : Array (O, C / groups, h, w)
     bias : Array (O,), optional
     stride, dilation : int or pair of int
-        The steps from one window to the next, and from one element of a window to the next.
+        The step between windows, and the step between the elements of a window.
     padding : int, pair of int, "same" or "valid"
         Zeros around each image; ``same`` keeps its size, for a stride of 1.
     groups : int

@@ -1,4 +1,4 @@
-"""dropout."""
+"""The op `dropout`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
         Between 0 and 1.
     training : bool
     generator : metalnb.random.Generator, optional
-        By default that of `metalnb.random`, which `metalnb.random.seed` restarts.
+        By default the generator of `metalnb.random`, which `metalnb.random.seed` restarts.
 
     Raises
     ------

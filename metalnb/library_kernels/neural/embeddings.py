@@ -60,7 +60,7 @@ def one_hot(x: Array, /, num_classes: int = -1) -> Array:
     x : Array of integers
         0 or more.
     num_classes : int
-        The length of the rows; by default one more than the largest number, which the call waits for.
+        The length of the rows; by default the largest number plus one, for which the call waits.
 
     Raises
     ------

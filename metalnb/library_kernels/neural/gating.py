@@ -78,7 +78,7 @@ def _prelu(x: Any, weight: Any) -> Any:
 @op("activation", reference=_prelu, dtypes=ALL, parts=(_SLOPED,), flops=2, cite="K. He et al., 2015; PyTorch, ``prelu``",
     tolerance={"float32": 0.5})  # fmt: skip
 def prelu(x: Array, weight: Array, /) -> Array:
-    """Return x where it is positive, else x times a weight: one, or one for each channel (x's second axis).
+    """Return x where it is positive, else x times a weight; there is one weight, or one per channel (x's second axis).
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ _HUBER = Elementwise(
          parameters={"delta": 1.0}),
     _info(_huber),
 )  # fmt: skip
-# Logarithms stop at -100, as PyTorch's do: the logarithm of 0 would be infinite, and 0 times that NaN.
+# Logarithms are at least -100, as in PyTorch: the logarithm of 0 would be infinite, and 0 times infinity NaN.
 _BINARY = Elementwise(
     _two("binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))"),
     _info(_binary),
@@ -102,7 +102,7 @@ def _elementwise(caller: str, row: Elementwise, x: Any, target: Any, reduction: 
 
 
 def _size(x: Any, target: Any, *rest: Any) -> Any:
-    """Return the size of a loss's error: that of the loss, or of its largest term."""
+    """Return the scale of a loss's error: the size of the loss, or of its largest term."""
     del target
     return np.maximum(np.abs(rest[-1]), 1.0 + np.max(np.abs(x), initial=0.0) ** 2)
 
@@ -124,7 +124,7 @@ def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     x, target : Array
         Of the same shape.
     reduction : {"mean", "sum", "none"}
-        How the elements' losses are combined; ``none``: one loss for each.
+        How the losses of the elements are combined; ``none`` returns a loss for each element.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def nll_loss(
     Returns
     -------
     Array
-        In x's dtype, computed in float32. NaN for the mean of none.
+        In x's dtype, computed in float32. The mean of no targets is NaN.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pooling: the largest element or the mean of each window, by one kernel; and means of adaptive windows."""
+"""Pooling: one kernel computes the largest element or the mean of each window; also adaptive mean pooling."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Windows(NamedTuple):
 
 
 class _Mean(NamedTuple):
-    """How a mean counts its elements; the largest element needs none of this."""
+    """How a mean counts its elements; a maximum ignores these options."""
 
     count_padding: bool = True
     divisor: float | None = None
@@ -103,12 +103,12 @@ def _pool(caller: str, x: Any, windows: _Windows, mean: _Mean | None = None) -> 
 
 
 def _pair(values: tuple[int, ...], filler: int) -> tuple[int, ...]:
-    """Return two numbers, for columns and rows; a single axis is that of the columns."""
+    """Return two numbers, for columns and rows; a single axis is treated as columns."""
     return tuple(reversed((filler,) * (2 - len(values)) + tuple(values)))
 
 
 def _geometry(image: tuple[int, ...], windows: _Windows) -> dict[str, tuple[int, ...]]:
-    """Return the image and its windows in the terms of ``pool.metal``."""
+    """Return the image and its windows as the record of ``pool.metal``."""
     return {
         "image": _pair(image, 1), "size": _pair(windows.size, 1), "stride": _pair(windows.stride, 1),
         "padding": _pair(windows.padding, 0), "dilation": _pair(windows.dilation, 1),
@@ -291,7 +291,7 @@ def _adaptive_reference(x: Any, size: Any) -> Any:
     tolerance={"float32": 6.0, "float16": 0.52, "bfloat16": 0.51},
     size=_size)  # fmt: skip
 def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
-    """Return means of windows, as many as make images of a given size: x (N, C, H, W) or (C, H, W).
+    """Return means of as many windows as make images of a given size: x (N, C, H, W) or (C, H, W).
 
     Raises
     ------

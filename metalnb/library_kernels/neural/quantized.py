@@ -1,4 +1,4 @@
-"""Weights of 4 and 8 bits in blocks of 32: quantize, dequantize, and what products of them share."""
+"""Weights of 4 and 8 bits in blocks of 32: quantize and dequantize, and code that products with them share."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def float_array(caller: str, value: Any, advice: str) -> Array:
 
 
 def _row(x: Host, bits: int = 4, *, symmetric: bool = False) -> tuple[Host, ...]:
-    """Do the same in NumPy, in float32 like the kernel, with scales in x's dtype."""
+    """Quantize in NumPy, in float32 like the kernel, with scales in x's dtype."""
     groups = x.astype(np.float32).reshape((*x.shape[:-1], x.shape[-1] // LANES, LANES))
     largest, middle = 2**bits - 1, 2 ** (bits - 1)
     low, high = (f(groups, -1, keepdims=True, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
@@ -129,7 +129,7 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
         Floating-point; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
     bits : {4, 8}
     symmetric : bool
-        Whether to omit the minima: 0 stays 0 and less is stored, but the steps are coarser.
+        Whether to omit the minima. 0 then stays 0 and less memory is needed, but the steps are coarser.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
 
 
 def dequantize_reference(words: Host, scales: Host, minima: Host | None = None, *, dtype: Any = None) -> Host:
-    """Do the same in NumPy."""
+    """Return the weights as `dequantize` does, in NumPy."""
     del dtype
     bits = words.shape[-1] // max(1, scales.shape[-1]) or 4
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
@@ -192,7 +192,7 @@ def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, d
     Parameters
     ----------
     words, scales, minima : Array
-        What `quantize` returns.
+        The arrays that `quantize` returns.
     dtype : dtype, optional
         The dtype of the result, a float; by default that of the scales.
 

@@ -105,8 +105,8 @@ def batch_norm(
     Raises
     ------
     ValueError
-        For shapes that do not fit, without running statistics if not training, for a batch of one element per
-        channel, and for statistics that cannot be moved in their own memory; nothing is moved then.
+        If shapes do not fit, running statistics are missing though not training, the batch has one element per channel,
+        or statistics cannot be updated in their own memory. In these cases no statistic is changed.
     """
     caller = "batch_norm"
     x = _channels(caller, x)
@@ -167,7 +167,7 @@ def group_norm(
     Returns
     -------
     Array
-        With x's shape and dtype, by one kernel; on a GPU by one pass of `layer_norm`, and one for the weights.
+        With x's shape and dtype. One kernel computes it; on a GPU, `layer_norm` and a second pass for the weights do.
 
     Raises
     ------

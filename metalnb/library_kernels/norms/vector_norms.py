@@ -39,7 +39,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : float
-        The p.
+        The exponent p.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     x = as_array("vector_norm", x)
     if not is_float(x.dtype) and not is_integer(x.dtype):
         raise TypeError(f"vector_norm: takes numbers; got {x.dtype}. Pass x.astype(mnb.float32).")
-    order: Any = ord  # which type checkers take for a float
+    order: Any = ord  # type checkers take it for a float
     if not isinstance(order, Real):
         raise ValueError(  # noqa: TRY004  (NumPy's exception)
             f"vector_norm: the order of a vector's norm is a real number, inf or -inf; got ord={ord!r}. For matrices "

@@ -19,7 +19,7 @@ _THREAD_ELEMENTS = 1024  # one thread takes this many elements if there are few 
 
 
 class ArgReductionPlan(NamedTuple):
-    """One dispatch, or two: the best of each stretch, then the best of those.
+    """One dispatch, or two: the first finds the best element of each stretch, the second the best of these.
 
     Attributes
     ----------

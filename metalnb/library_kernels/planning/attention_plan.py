@@ -36,7 +36,7 @@ class AttentionShape(NamedTuple):
     heads : int
         The query's heads, over all leading axes.
     query_heads_per_key_head : int
-        How many of them share a head of key and value.
+        How many of the query's heads share a head of key and value.
     queries, keys, head_size, value_size : int
         L, S, E and V.
     kind : {"float", "half", "bfloat16"}
@@ -71,11 +71,11 @@ class AttentionStep(NamedTuple):
     Attributes
     ----------
     file, template : str
-        Those of the kernel.
+        The file and the template of the kernel.
     arguments : str
         The memory of its first buffers: q, k, v, m the mask, o the result, p the parts.
     packed : numpy.ndarray
-        The buffer after them.
+        The record, in the buffer after these.
     grid, threadgroup : tuple of 3 int
     parts : int
         The number of floats that it writes for parts.

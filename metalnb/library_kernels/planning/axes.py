@@ -1,4 +1,4 @@
-"""Check axes and shapes from callers: errors name the op and the values."""
+"""Check the axes and shapes that callers pass. Errors name the op and the values."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def axis_of(caller: str, axis: Any, ndim: int) -> int:
 
 
 def axes_of(caller: str, axis: Any, ndim: int) -> Shape:
-    """Return one axis or several distinct ones; None means all.
+    """Return one axis or several distinct axes; None means all axes.
 
     Raises
     ------
     numpy.exceptions.AxisError, TypeError
         As for `axis_of`.
     ValueError
-        If one is given twice.
+        If an axis is given twice.
     """
     if axis is None:
         return tuple(range(ndim))

@@ -47,7 +47,7 @@ class Windows(NamedTuple):
 
     @property
     def of_one_row(self) -> Windows:
-        """The same over images of one row."""
+        """The windows as windows over images of one row."""
         return Windows((1, *self.size), (1, *self.stride), (1, *self.dilation), ((0, 0), *self.padding))
 
     def positions(self, lengths: Shape) -> Shape:

@@ -26,7 +26,7 @@ class Split(NamedTuple):
 
 
 def split(count: int, shortest: int, parts: int, multiple: int = 1) -> Split:
-    """Split a length into at most `parts` stretches, each at least `shortest` and, except the last, a multiple."""
+    """Split a length into at most `parts` stretches of at least `shortest`; all except the last are multiples."""
     stretches = max(1, min(parts, count // shortest))
     stretch = -(-count // stretches)
     stretch = max(1, -(-stretch // multiple) * multiple)

@@ -68,12 +68,12 @@ class Matrices(NamedTuple):
 
     @property
     def transpose(self) -> Matrices:
-        """The same with rows and columns exchanged."""
+        """The matrices with rows and columns exchanged."""
         return self._replace(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
 
 def factors(a: Strided, b: Strided, batch: Shape) -> tuple[Matrices, Matrices]:
-    """Return both factors of a batch of products; if all have the same B, as one product with all their rows."""
+    """Return both factors of a batch of products; if all products have the same B, they become one with all rows."""
     if all(n == 1 for n in b.shape[:-2]) and (rows := _as_rows(a)) is not None:
         a, b, batch = rows, b.without(*range(len(b.shape) - 2)), ()  # one B for all: the batch only adds rows
     return matrices_of(A, a, batch), matrices_of(B, b, batch)

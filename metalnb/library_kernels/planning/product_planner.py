@@ -1,4 +1,4 @@
-"""Choose the kernels of a product of matrices: thresholds, sizes of tiles, and the steps that follow from them."""
+"""Choose the kernels of a product of matrices: the thresholds, the tile sizes, and the resulting steps."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ProductStep(NamedTuple):
     buffer_indices : tuple of int
         The memory of its first buffers: 0 and 1 the factors, 2 the product, 3 and up scratch.
     records : tuple of numpy.ndarray
-        The buffers after them.
+        The records, in the buffers after these.
     grid, threadgroup : tuple of 3 int
     load_kinds : tuple of 2 str
         For a kernel of tiles: how the factors are read, in the terms of ``tile_loads.h``.

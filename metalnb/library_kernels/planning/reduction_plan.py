@@ -112,7 +112,7 @@ def merge_axes(axes: Iterable[Axis]) -> list[Axis]:
 
 
 def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
-    """Walk reduced axes forward: their order does not matter."""
+    """Walk reduced axes forward, since their order does not matter."""
     result = []
     for a in axes:
         if a.is_reduced and a.stride < 0:

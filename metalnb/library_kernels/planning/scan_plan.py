@@ -22,7 +22,7 @@ _FORMAT = struct.Struct("<4q6I")
 
 
 class ScanPlan(NamedTuple):
-    """Three dispatches, or only the last if no scan is split.
+    """Three dispatches, of which only the last is needed if no scan is split.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class ScanPlan(NamedTuple):
     record
         The record of the scan itself.
     grid, threadgroup : tuple of 3 int
-        Those of the first and the last dispatch.
+        The grid and the threadgroup of the first and the last dispatch.
     scans : int
     parts : int
         Stretches per scan.

@@ -1,4 +1,4 @@
-"""How many threads take a row, and the grids for rows, for SIMD-groups and for independent threads."""
+"""Choose how many threads take a row, and the grids for rows, for SIMD-groups and for independent threads."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _adder(functor: str, dtype: DType, result: DType) -> Monoid:
 
 @op("reduction", reference=np.sum, dtypes=ALL, kernels=_FILE, numpy=(np.sum,), tolerance=TOTAL_TOLERANCE)
 def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Sum of the elements.
+    """Return the sum of the elements.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fa
 @op("reduction", reference=np.prod, dtypes=ALL, kernels=_FILE, numpy=(np.prod,),
     tolerance={"float32": 170.0, "float16": 0.6, "bfloat16": 0.52})  # six times √2405 roundings of 0.58  # fmt: skip
 def prod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
+    """Return the product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
     return _accumulate("prod", x, axis, dtype, keepdims=keepdims, start=1)
 
 
@@ -97,7 +97,7 @@ def _extreme(caller: str, functor: str, x: Any, axis: Any, *, keepdims: bool) ->
 
 @op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax), aliases=("amax",))
 def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Largest element, or NaN if there is one.
+    """Return the largest element, or NaN if there is a NaN.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 @op("reduction", reference=np.min, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin), aliases=("amin",))
 def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Smallest element, or NaN if there is one; as `max`."""
+    """Return the smallest element, or NaN if there is a NaN; otherwise like `max`."""
     return _extreme("min", "Minimum", x, axis, keepdims=keepdims)
 
 
@@ -146,7 +146,7 @@ def all(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 @op("reduction", reference=np.count_nonzero, dtypes=ALL, kernels=_FILE, numpy=(np.count_nonzero,))
 def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Number of elements that are not zero, as int64; parameters as for `sum`."""
+    """Return the number of elements that are not zero, as int64; parameters as for `sum`."""
     x = as_array("count_nonzero", x)
     monoid = Monoid("Nonzero", tag(x.dtype), "long", "uint", "ulong")
     return reduce_or_fill(x, axes_of("count_nonzero", axis, x.ndim), monoid, _INT, keepdims=keepdims, of_none=0)
@@ -166,7 +166,7 @@ def _log_sum_exp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     tolerance={"float32": 4.0, "float16": 0.55, "bfloat16": 0.52},
     size=size_of_largest, cite="SciPy, scipy.special.logsumexp")  # fmt: skip
 def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Logarithm of the sum of the exponentials, without overflow: log Σ exp(x - m) + m, with m the largest element.
+    """Return the logarithm of the sum of exponentials, without overflow: log Σ exp(x - m) + m for the largest m.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
 @op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=_FILE, flops=2, numpy=(np.ptp,),
     tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5}, cite="NumPy, ``ptp``")  # fmt: skip
 def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Largest minus smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
+    """Return the largest minus the smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
     largest = max(x, axis=axis, keepdims=keepdims)
     result: Array = BY_NAME["subtract"](largest, min(x, axis=axis, keepdims=keepdims))
     return result

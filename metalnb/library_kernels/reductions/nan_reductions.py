@@ -1,4 +1,4 @@
-"""Reductions and scans that ignore NaN. For integers and bool they are the plain ones.
+"""Reductions and scans that ignore NaN. For integers and bool they equal the plain reductions and scans.
 
 Sums, products and extrema take one pass with their own monoid.
 """
@@ -104,14 +104,14 @@ def _accumulate(
 @op("reduction", reference=ignore_warnings(np.nansum), dtypes=ALL, kernels=_FILE, numpy=(np.nansum,),
     tolerance=basic_reductions.TOTAL_TOLERANCE, cite="NumPy, ``nansum``")  # fmt: skip
 def nansum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Sum of the elements that are not NaN, 0 if there are none; parameters and dtypes as for `sum`."""
+    """Return the sum of the elements that are not NaN, or 0 if there are none; parameters and dtypes as for `sum`."""
     return _accumulate("nansum", "NanSum", basic_reductions.sum, 0, x, axis, dtype, keepdims=keepdims)
 
 
 @op("reduction", reference=ignore_warnings(np.nanprod), dtypes=ALL, kernels=_FILE, numpy=(np.nanprod,),
     tolerance=basic_reductions.prod.row.tolerance, cite="NumPy, ``nanprod``")  # fmt: skip
 def nanprod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Product of the elements that are not NaN, 1 if there are none; parameters and dtypes as for `sum`."""
+    """Return the product of elements that are not NaN, or 1 if there are none; parameters and dtypes as for `sum`."""
     return _accumulate("nanprod", "NanProduct", basic_reductions.prod, 1, x, axis, dtype, keepdims=keepdims)
 
 
@@ -126,14 +126,14 @@ def _extreme(caller: str, functor: str, op_with_nan: Any, x: Any, axis: Any, *, 
 @op("reduction", reference=ignore_warnings(np.nanmax), dtypes=ALL, kernels=_FILE, numpy=(np.nanmax,),
     cite="NumPy, ``nanmax``")
 def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Largest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
+    """Return the largest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
     return _extreme("nanmax", "NanMaximum", basic_reductions.max, x, axis, keepdims=keepdims)
 
 
 @op("reduction", reference=ignore_warnings(np.nanmin), dtypes=ALL, kernels=_FILE, numpy=(np.nanmin,),
     cite="NumPy, ``nanmin``")
 def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Smallest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
+    """Return the smallest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
     return _extreme("nanmin", "NanMinimum", basic_reductions.min, x, axis, keepdims=keepdims)
 
 
@@ -179,12 +179,12 @@ def _running(op_with_nan: Any, start: float, x: Any, axis: int | None, dtype: An
 @op("scan", reference=np.nancumsum, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_sum.row.tolerance, cite="NumPy, ``nancumsum``")  # fmt: skip
 def nancumsum(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running sums with NaN as 0, by default over the flattened array; two passes."""
+    """Return running sums with NaN as 0, by default over the flattened array, in two passes."""
     return _running(scans.cumulative_sum, 0.0, x, axis, dtype)
 
 
 @op("scan", reference=np.nancumprod, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_prod.row.tolerance, cite="NumPy, ``nancumprod``")  # fmt: skip
 def nancumprod(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running products with NaN as 1, by default over the flattened array; two passes."""
+    """Return running products with NaN as 1, by default over the flattened array, in two passes."""
     return _running(scans.cumulative_prod, 1.0, x, axis, dtype)

@@ -66,7 +66,7 @@ def _newer_numpy(name: str) -> tuple[Any, ...]:
     numpy=(np.cumsum, *_newer_numpy("cumulative_sum")), aliases=("cumsum",),
     tolerance={"float32": 24.0, "float16": 0.6, "bfloat16": 0.52})  # fmt: skip
 def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
-    """Sum of each element and all before it along an axis.
+    """Return the sum of each element and all elements before it along an axis.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, i
     kernels=("reduce.metal", "scan.metal"), numpy=(np.cumprod, *_newer_numpy("cumulative_prod")), aliases=("cumprod",),
     tolerance={"float32": 120.0, "float16": 0.6, "bfloat16": 0.52})  # six times √1025 roundings of 0.58  # fmt: skip
 def cumulative_prod(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
-    """Product of each element and all before it along an axis; with `include_initial` it starts with 1.
+    """Return the product of each element and all before it along an axis; `include_initial` makes it start with 1.
 
     As `cumulative_sum` otherwise.
     """
@@ -130,7 +130,7 @@ def _running_extreme(caller: str, functor: str, x: Any, axis: int | None) -> Arr
 @op("scan", reference=lambda x, axis=None: np.maximum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
     dtypes=NUMERIC, kernels=("scan.metal",), cite="PyTorch, ``cummax``")  # fmt: skip
 def cummax(x: Array, /, axis: int | None = None) -> Array:
-    """Largest of each element and all before it along an axis; NaN from the first NaN on.
+    """Return the largest of each element and all before it along an axis; NaN from the first NaN on.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def cummax(x: Array, /, axis: int | None = None) -> Array:
 @op("scan", reference=lambda x, axis=None: np.minimum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
     dtypes=NUMERIC, kernels=("scan.metal",), cite="PyTorch, ``cummin``")  # fmt: skip
 def cummin(x: Array, /, axis: int | None = None) -> Array:
-    """Smallest of each element and all before it along an axis; NaN from the first NaN on, like `cummax`."""
+    """Return the smallest of each element and all before it along an axis; NaN from the first NaN on, like `cummax`."""
     return _running_extreme("cummin", "RunningMinimum", x, axis)
 
 

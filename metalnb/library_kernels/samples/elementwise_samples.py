@@ -1,4 +1,7 @@
-"""Samples for elementwise ops, made from their rows: edge cases, random bits, the domain; every size."""
+"""Samples for elementwise ops, derived from their table rows.
+
+They are edge cases, random bits and values within the domain, all at several sizes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _SIZES = (0, 1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
 _SHAPE = (37, 65)
 _DOMAIN = (-10.0, 10.0)  # unless a row states another
 _SCALARS = {"b": True, "i": 3, "f": 0.75}
-_BROADCAST = {"bool", "float32", "int32"}  # each dtype takes another kernel, and compiling all of them takes minutes
+_BROADCAST = {"bool", "float32", "int32"}  # each dtype needs another kernel, and compiling all takes minutes
 
 
 def edges(dtype: DType) -> Host:
@@ -36,14 +39,14 @@ def edges(dtype: DType) -> Host:
     some = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, np.pi, 10.0, 100.0, 1e-3, 0.99, np.inf]
     limits = [float(info.max), float(info.tiny), float(info.smallest_subnormal), float(info.eps)]
     edge_cases = np.array([*some, *limits, float(info.tiny) * 0.75, float(info.max) / 2])
-    with np.errstate(over="ignore"):  # rounded from float64, half of them may exceed the largest
+    with np.errstate(over="ignore"):  # converting float64 extremes may overflow half precision
         return np.concatenate([edge_cases, -edge_cases, [np.nan]]).astype(dtype)
 
 
 def elementwise_samples(
     rng: np.random.Generator, dtype: str, masks: tuple[bool, ...], domain: tuple[float, float]
 ) -> list[Sample]:
-    """Return samples for an op with one operand for each of `masks`: bool if it is True, else of the dtype."""
+    """Return samples for an op with one operand for each of `masks`: a bool array if True, else one of the dtype."""
     kinds = [np.dtype(np.bool_) if mask else as_dtype(dtype) for mask in masks]
     every = [_thin_out(edges(k), len(kinds)) for k in kinds]
     crossed = [np.array(c, k) for c, k in zip(zip(*itertools.product(*every), strict=True), kinds, strict=True)]

@@ -50,7 +50,7 @@ def _searches(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 def _order(x: Any) -> Any:
     """Return the stable argsort of an array; NumPy itself does not sort the NaN of bfloat16 last."""
-    with np.errstate(invalid="ignore"):  # a signaling NaN
+    with np.errstate(invalid="ignore"):  # it may have a signaling NaN
         return np.argsort(x.astype(np.float64) if is_float(x.dtype) else x, kind="stable")
 
 

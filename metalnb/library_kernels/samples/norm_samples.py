@@ -46,7 +46,7 @@ def _norm_samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _root(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Yield samples as `_norm_samples`, without the bias."""
+    """Yield the samples of `_norm_samples` without the bias."""
     return (s for s in _norm_samples(rng, dtype) if len(s.args) < 3)
 
 

@@ -1,4 +1,4 @@
-"""Samples for reductions and scans: every way to split an array, and the values that matter to each."""
+"""Samples for reductions and scans: every way to split an array, with the values that each op must handle."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
     shape : int or tuple of int
         One length may be -1, to be inferred from the others.
     copy : bool, optional
-        True: always a copy; False: an error if a view is impossible.
+        True always copies; False raises an error if a view is impossible.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
 
 
 def _resolve_sizes(x: Array, sizes: Shape) -> Shape:
-    """Compute the length that is left open."""
+    """Compute the length that -1 stands for."""
     known_size = math.prod(n for n in sizes if n != -1)
     if -1 in sizes and known_size and x.size % known_size == 0:
         sizes = tuple(x.size // known_size if n == -1 else n for n in sizes)
@@ -112,7 +112,7 @@ def matrix_transpose(x: Array, /) -> Array:
     Raises
     ------
     ValueError
-        If there are fewer than two.
+        If the array has fewer than two axes.
     """
     return as_array("matrix_transpose", x).mT
 
@@ -226,7 +226,7 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
     Raises
     ------
     ValueError
-        If they do not broadcast.
+        If the arrays do not broadcast.
     """
     first = next((a for a in arrays if isinstance(a, Array)), None)
     device = None if first is None else first.device
@@ -255,7 +255,7 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
     Returns
     -------
     Array
-        The other axes, then the diagonal's.
+        The other axes, then the axis of the diagonals.
     """
     x = as_array("diagonal", x)
     if x.ndim < 2:

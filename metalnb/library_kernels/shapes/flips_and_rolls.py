@@ -87,7 +87,7 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
     ----------
     x : Array
     shift : int or tuple of int
-        How far to move along each axis; several along one axis are added.
+        How far to move the elements along each axis; shifts along the same axis are added.
     axis : int or tuple of int, optional
         By default the array is flattened first.
 

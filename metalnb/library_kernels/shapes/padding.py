@@ -43,8 +43,8 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
     pad_width : int, pair of int, or a pair for each axis
         The number of elements before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
-        Numbers; the outermost element repeated; the array mirrored at its outermost element, or beyond it; the array
-        repeated; uninitialized memory.
+        In this order, the new elements are constants, the outermost element, the array mirrored at its outermost
+        element or beyond it, the array repeated, or uninitialized memory.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: the values before and after.
 

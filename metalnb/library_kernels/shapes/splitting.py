@@ -85,7 +85,7 @@ def split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, 
     Raises
     ------
     ValueError
-        If they would not be equal.
+        If the parts would not be equal.
     """
     return _equal_parts("split", x, indices_or_sections, axis)
 

@@ -33,7 +33,7 @@ def searchsorted(
     Parameters
     ----------
     x1 : Array
-        Of one axis, sorted; NaN is larger than every number.
+        One-dimensional and sorted; NaN is larger than every number.
     x2 : Array
         The values.
     side : {"left", "right"}
@@ -77,7 +77,7 @@ def _search_numbers(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
     """Search for Python numbers: they do not affect the dtype, and one beyond the dtype's range is beyond all of x1."""
     data = np.asarray(values)
     if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
-        return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises
+        return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises the error
     dtype = promote_weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
     is_below, is_above = np.zeros((2, *data.shape), np.bool_)
     if is_integer(dtype) and data.dtype.kind != "b":

@@ -1,4 +1,4 @@
-"""The first few of a sorted order: topk, partition, argpartition."""
+"""The first few elements in sorted order: topk, partition, argpartition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets as sorted arrays: isin, union1d and others, by sorting and searching."""
+"""Operations on sets as sorted arrays, such as isin and union1d, by sorting and searching."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _sorted_pair(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tup
 
 @op("sets", reference=np.union1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.union1d,), cite="NumPy, ``union1d``")
 def union1d(x1: Array, x2: Array, /) -> Array:
-    """Return the values that are in one of two arrays, each once, sorted."""
+    """Return the distinct values that are in at least one of two arrays, sorted."""
     values: Array = unique(concat(_sorted_pair("union1d", x1, x2, distinct=False)))
     return values
 
@@ -98,7 +98,7 @@ def union1d(x1: Array, x2: Array, /) -> Array:
 @op("sets", reference=np.intersect1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.intersect1d,),
     cite="NumPy, ``intersect1d``")  # fmt: skip
 def intersect1d(x1: Array, x2: Array, /) -> Array:
-    """Return the values that are in both of two arrays, each once, sorted."""
+    """Return the distinct values that are in both of two arrays, sorted."""
     a, b = _sorted_pair("intersect1d", x1, x2)
     result: Array = a[isin(a, b)]
     return result
@@ -107,7 +107,7 @@ def intersect1d(x1: Array, x2: Array, /) -> Array:
 @op("sets", reference=np.setdiff1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setdiff1d,),
     cite="NumPy, ``setdiff1d``")  # fmt: skip
 def setdiff1d(x1: Array, x2: Array, /) -> Array:
-    """Return the values of one array that are not in another, each once, sorted."""
+    """Return the distinct values of one array that are not in another, sorted."""
     a, b = _sorted_pair("setdiff1d", x1, x2)
     result: Array = a[isin(a, b, invert=True)]
     return result
@@ -116,7 +116,7 @@ def setdiff1d(x1: Array, x2: Array, /) -> Array:
 @op("sets", reference=np.setxor1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setxor1d,),
     cite="NumPy, ``setxor1d``")  # fmt: skip
 def setxor1d(x1: Array, x2: Array, /) -> Array:
-    """Return the values that are in exactly one of two arrays, each once, sorted."""
+    """Return the distinct values that are in exactly one of two arrays, sorted."""
     a, b = _sorted_pair("setxor1d", x1, x2)
     result: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
     return result

@@ -193,7 +193,7 @@ def unique(
         Also return where each value first occurs, the position of each element among the values (in ar's shape), how
         often each occurs.
     equal_nan : bool
-        False: each NaN is distinct, as in `unique_values`.
+        Whether NaN is one value; if False, each NaN is distinct, as in `unique_values`.
 
     Returns
     -------

@@ -39,7 +39,7 @@ def average(
     x: Array, /, axis: int | None = None, *, weights: Array | None = None, returned: bool = False,
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
-    """Weighted mean: Σ w x / Σ w.
+    """Return the weighted mean: Σ w x / Σ w.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def cov(
     rowvar : bool
         False: variables are columns.
     bias : bool
-        Whether to divide by the number of observations instead of one less.
+        Whether to divide by the number of observations instead of that number minus one.
     ddof : int, optional
-        The number to subtract from that; takes precedence over `bias`.
+        The number to subtract from the number of observations; it takes precedence over `bias`.
 
     Returns
     -------

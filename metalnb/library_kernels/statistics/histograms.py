@@ -71,7 +71,8 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     Returns
     -------
     Array
-        One longer than the largest number: int64, with weights their dtype (integers: float32).
+        Its length is the largest number plus one, or `minlength`. The dtype is int64, or with weights their dtype
+        (float32 if they are integers).
 
     Raises
     ------
@@ -173,7 +174,7 @@ def histogram(
     x: Array, /, bins: Any = 10, range: tuple[float, float] | None = None, *, density: bool = False,
     weights: Array | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Count the elements between each two edges.
+    """Count the elements between adjacent edges.
 
     Parameters
     ----------
@@ -193,8 +194,8 @@ def histogram(
     counts : Array
         int64; float32 with weights or density.
     edges : Array
-        float32, one more. Each bin includes its lower edge, the last one both. Elements outside, and NaN, are not
-        counted.
+        float32, one more than bins. Each bin includes its lower edge, and the last bin both edges. NaN and elements
+        outside the edges are not counted.
 
     Raises
     ------

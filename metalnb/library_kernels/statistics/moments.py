@@ -54,7 +54,7 @@ def _mean(x: Array, axes: Axes, result: DType, *, keepdims: bool) -> Array:
 @op("reduction", reference=np.mean, dtypes=ALL, kernels=_FILE, numpy=(np.mean,), tolerance=TOTAL_TOLERANCE,
     size=size_of_largest)  # fmt: skip
 def mean(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Arithmetic mean.
+    """Return the arithmetic mean.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _launches(
 @op("reduction", reference=np.var, dtypes=ALL, kernels=_VARIANCE_FILES, numpy=(np.var,), tolerance=_SPREAD,
     size=_error_scale, flops=3)  # fmt: skip
 def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Variance: the mean square of the distance from the mean.
+    """Return the variance: the mean square of the distance from the mean.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: boo
     axis : int or tuple of int, optional
         By default all axes.
     correction : float
-        Subtracted from the number of elements before dividing: 1 for the unbiased estimate.
+        The number to subtract from the number of elements in the divisor; 1 gives the unbiased estimate.
     keepdims : bool
         Whether the axes stay, with length 1.
 
@@ -157,5 +157,5 @@ def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: boo
 @op("reduction", reference=np.std, dtypes=ALL, kernels=_VARIANCE_FILES, numpy=(np.std,), tolerance=_SPREAD,
     size=size_of_largest, flops=3)  # fmt: skip
 def std(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Standard deviation: the square root of `var`, with the same parameters."""
+    """Return the standard deviation: the square root of `var`, with the same parameters."""
     return _squared_distances("std", "Deviation", x, axis, correction, keepdims=keepdims)

@@ -1,4 +1,4 @@
-"""Means, variances and standard deviations that ignore NaN. For integers and bool they are the plain ones.
+"""Means, variances and standard deviations that ignore NaN. For integers and bool they equal the plain ones.
 
 Means take two passes (sum and count), variances three.
 """
@@ -33,7 +33,7 @@ def _count(caller: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanmean``")  # fmt: skip
 def nanmean(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean of the elements that are not NaN, or NaN if there are none. Parameters as for `mean`.
+    """Return the arithmetic mean of the elements that are not NaN, or NaN if there are none. Parameters as for `mean`.
 
     `dtype` converts the elements first.
     """
@@ -72,7 +72,7 @@ def nanvar(
     x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
     ddof: float | None = None,
 ) -> Array:  # fmt: skip
-    """Variance of the elements that are not NaN; NaN unless more than `correction` remain. Parameters as for `var`.
+    """Return the variance of elements that are not NaN; NaN unless more than `correction` remain. See `var`.
 
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """
@@ -88,6 +88,6 @@ def nanstd(
     x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
     ddof: float | None = None,
 ) -> Array:  # fmt: skip
-    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with the same parameters."""
+    """Return the standard deviation of elements that are not NaN: the square root of `nanvar`, with its parameters."""
     x, correction = _cast("nanstd", x, dtype), correction if ddof is None else ddof
     return convert(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating_dtype(x.dtype))

@@ -152,7 +152,7 @@ def _row(reference: Any, numpy: Any, name: str) -> Callable[[Callable[..., Any]]
 
 @_row(_median, np.median, "median")
 def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Middle of the sorted elements, or the mean of the two in the middle; NaN if there is one.
+    """Return the middle one of the sorted elements, or the mean of the two in the middle; NaN if there is a NaN.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def nanmedian(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
 def quantile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """Quantiles of the sorted elements: at q = 0 the least, at 1/2 the median; NaN if there is one.
+    """Return quantiles of the elements: the least at q = 0, the median at 1/2; NaN if there is a NaN.
 
     Parameters
     ----------
