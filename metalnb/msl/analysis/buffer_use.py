@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..libclang.cursor_children import children_of
-from ..libclang.flags import posix_path
+from ..libclang.flags import TARGET, posix_path
 from ..text.includes import INCLUDE
 
 __all__ = ["uses"]
@@ -21,11 +21,15 @@ _SEEN_THROUGH = frozenset({
     "UNEXPOSED_EXPR", "PAREN_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR",
     "CXX_CONST_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CONDITIONAL_OPERATOR", "INIT_LIST_EXPR",
 })  # fmt: skip
+_PLACES = frozenset({
+    "ARRAY_SUBSCRIPT_EXPR", "CONDITIONAL_OPERATOR", "DECL_REF_EXPR", "MEMBER_REF_EXPR", "PAREN_EXPR",
+})  # fmt: skip
 _STATEMENTS = frozenset({
     "COMPOUND_STMT", "IF_STMT", "FOR_STMT", "WHILE_STMT", "DO_STMT", "CASE_STMT", "DEFAULT_STMT", "LABEL_STMT",
 })  # fmt: skip
+_FUNCTIONS = frozenset({"FUNCTION_DECL", "FUNCTION_TEMPLATE", "CXX_METHOD", "CONSTRUCTOR", "CONVERSION_FUNCTION"})
 _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE", "RVALUEREFERENCE"})
-_ASSIGN, _COMMA = 22, 33  # CXBinaryOperatorKind
+_COMPARISONS, _ASSIGN, _COMMA = frozenset({10, 11, 12, 13, 14, 15, 16, 20, 21}), 22, 33  # CXBinaryOperatorKind
 _STEPS, _ADDRESS, _DEREFERENCE = frozenset({1, 2, 3, 4}), 5, 6  # CXUnaryOperatorKind
 
 
@@ -145,16 +149,49 @@ def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
         yield from ((p, role) for p in parts[1:])
     elif kind == "MEMBER_REF_EXPR":
         yield from ((p, _element_role(cursor, role)._replace(through=_is_pointer(p))) for p in parts)
-    elif kind == "VAR_DECL":
+    else:
+        yield from _other_roles(cursor, kind, role, parts)
+
+
+def _other_roles(cursor: Any, kind: str, role: _Role, parts: list[Any]) -> Iterator[tuple[Any, _Role]]:
+    """Yield the parts of a declaration, a statement, a lambda or a conversion."""
+    if kind == "VAR_DECL":
         yield from ((p, _initial_role(cursor)) for p in parts)
     elif kind == "CXX_FOR_RANGE_STMT":  # the variable, the range, the body
         yield from ((p, _initial_role(parts[0]) if i == 1 else _READ) for i, p in enumerate(parts))
     elif kind == "LAMBDA_EXPR":
         yield from _capture_roles(parts)
+    elif kind == "RETURN_STMT":  # of a lambda, which may return a reference
+        yield from ((p, _ESCAPE if _is_place(p) else _READ) for p in parts)
+    elif kind == "INIT_LIST_EXPR" and not role.alias:
+        fields = cursor.type.get_canonical().get_fields()
+        refers = any(f.type.get_canonical().kind.name in _ADDRESSES for f in fields)
+        yield from ((p, _ESCAPE if refers and _is_place(p) else _READ) for p in parts)
+    elif kind == "UNEXPOSED_DECL":  # auto& [a, b] = ...
+        yield from ((p, _ESCAPE) for p in parts)
+    elif kind == "StmtExpr":  # the value of ({ ...; p; }) is used
+        yield from ((p, _READ) for block in parts for p in children_of(block))
     elif kind in _STATEMENTS:
-        yield from ((p, _MOVE if _is_pointer(p) else _READ) for p in parts)
+        yield from ((p, _MOVE if _is_change(p) or _is_pointer(p) else _READ) for p in parts)
     else:
         yield from ((p, role if kind in _SEEN_THROUGH else _READ) for p in parts)
+
+
+def _is_place(value: Any) -> bool:
+    """Return whether a value is an object in memory that is not read here, but referred to."""
+    kind = value.kind.name
+    is_dereference = kind == "UNARY_OPERATOR" and _library().clang_getCursorUnaryOperatorKind(value) == _DEREFERENCE
+    return is_dereference or kind in _PLACES
+
+
+def _is_change(statement: Any) -> bool:
+    """Return whether a statement changes a variable or memory; in a template its type may be unknown."""
+    kind = statement.kind.name
+    return (
+        kind == "COMPOUND_ASSIGNMENT_OPERATOR"
+        or (kind == "BINARY_OPERATOR" and _library().clang_getCursorBinaryOperatorKind(statement) == _ASSIGN)
+        or (kind == "UNARY_OPERATOR" and _library().clang_getCursorUnaryOperatorKind(statement) in _STEPS)
+    )
 
 
 def _element_role(cursor: Any, role: _Role) -> _Role:
@@ -196,7 +233,7 @@ def _binary_roles(cursor: Any, parts: list[Any], role: _Role) -> Iterator[tuple[
         yield left, _MOVE if _is_pointer(left) else _READ
         yield right, role
     elif operator != _ASSIGN:  # pointer plus number: follow the pointer; a comparison of pointers reads no memory
-        pointer_role = role if _is_pointer(cursor) else _MOVE
+        pointer_role = _MOVE if operator in _COMPARISONS or all(map(_is_pointer, parts)) else role
         yield from ((p, pointer_role if _is_pointer(p) else _READ) for p in parts)
     elif _is_pointer(left):
         yield left, _MOVE
@@ -215,8 +252,9 @@ def _assigned_role(target: Any) -> _Role:
     while target.kind.name == "PAREN_EXPR":
         target = children_of(target)[0]
     variable = target.referenced if target.kind.name == "DECL_REF_EXPR" else None
-    is_named = variable is not None and variable.type.get_canonical().kind.name == "POINTER"
-    return _Role("alias", alias=variable.hash) if is_named else _ESCAPE
+    if variable is None or not _is_pointer(variable):
+        return _ESCAPE
+    return _Role("alias", alias=variable.hash)
 
 
 def _unary_role(cursor: Any, part: Any, role: _Role) -> _Role:
@@ -228,7 +266,7 @@ def _unary_role(cursor: Any, part: Any, role: _Role) -> _Role:
             return _ESCAPE  # a pointer may change through its address
         return role._replace(through=False)
     if _is_pointer(part):  # p++, or !p
-        return role if _is_pointer(cursor) else _MOVE
+        return role if operator in _STEPS else _MOVE
     return _UPDATE if operator in _STEPS else role if role.alias else _READ
 
 
@@ -259,51 +297,64 @@ def _call_roles(cursor: Any, parts: list[Any], role: _Role) -> Iterator[tuple[An
     kinds = _parameters(function)
     is_operator = name.startswith("operator") and not (name[8:9].isalnum() or name[8:9] == "_")
     if is_operator:
-        changes = _CHANGING.get(name.removeprefix("operator"))
-        # A member's first operand is its object.
-        first = changes or _parameter_role(arguments[0], kinds[0]) if len(kinds) == len(arguments) > 0 else changes
-        yield from ((a, first or _READ) for a in arguments[:1])
-        kinds = kinds if len(kinds) == len(arguments) else [None, *kinds]
-        for i, argument in enumerate(arguments[1:], 1):
-            yield argument, _parameter_role(argument, kinds[i]) if i < len(kinds) else _READ
-        if not arguments:
-            yield from ((p, _READ) for p in parts)
+        yield from _operator_roles(arguments or parts, kinds, _CHANGING.get(name.removeprefix("operator")))
         return
-    atomic = name.startswith("atomic_")
-    known = bool(kinds) or _is_library_call(parts, cursor)
+    candidates = _candidates(parts) if function is None else []
+    name = candidates[0].spelling if candidates else name
+    if name == "$advance":  # ours, for += in a template (rewrite/compound_assignments.py)
+        yield from ((a, _READ if i else _MOVE if _is_pointer(a) else _UPDATE) for i, a in enumerate(arguments))
+        return
+    lists = [[c.type for c in children_of(f) if c.kind.name == "PARM_DECL"] for f in candidates] or [kinds]
+    is_member = any(p.kind.name == "MEMBER_REF_EXPR" for p in parts[:1])
+    is_unknown = not candidates and (is_member if function is None else function.kind.name not in _FUNCTIONS)
     for i, argument in enumerate(arguments):
-        if atomic and i == 0:
+        if name.startswith("atomic_") and i == 0:
             does = {"atomic_load_explicit": "read", "atomic_store_explicit": "write"}.get(name, "update")
             yield argument, _Role(does, through=True)
-        elif i < len(kinds):
-            yield argument, _parameter_role(argument, kinds[i])
         else:
-            yield argument, _argument_role(argument) if known else _ESCAPE
+            escapes = is_unknown or any(_parameter_role(argument, t[i]) == _ESCAPE for t in lists if i < len(t))
+            yield argument, _ESCAPE if escapes else _argument_role(argument)
     if not arguments:  # unresolved, as it depends on the template's parameters: a constructor, or a call
         yield from ((p, _ESCAPE if _is_pointer(p) and not _is_constant(p) else _argument_role(p)) for p in parts)
-    yield from ((p, _ESCAPE) for p in parts[:1] if p.kind.name == "MEMBER_REF_EXPR")  # a method may change its object
+    yield from ((p, _ESCAPE) for p in parts[:1] if is_member)  # a method may change its object
+
+
+def _operator_roles(operands: list[Any], kinds: list[Any], changes: _Role | None) -> Iterator[tuple[Any, _Role]]:
+    """Yield the operands; ``kinds`` lacks the first operand's if the operator is a member of its class."""
+    own = len(operands) - len(kinds)
+    for i, operand in enumerate(operands):
+        if i == 0 and changes is not None:
+            yield operand, changes
+        else:
+            yield operand, _parameter_role(operand, kinds[i - own]) if own in {0, 1} and i >= own else _READ
 
 
 def _parameter_role(argument: Any, kind: Any) -> _Role:
     """Return the effect of a call on an argument, from the type of the parameter."""
-    canonical = kind.get_canonical() if kind is not None else None
-    if canonical is None or canonical.kind.name not in _ADDRESSES:
-        return _argument_role(argument)
-    pointee = canonical.get_pointee()
-    leads_on = pointee.kind.name == "POINTER" and not pointee.get_pointee().is_const_qualified()
-    return _argument_role(argument) if pointee.is_const_qualified() and not leads_on else _ESCAPE
+    if kind.kind.name not in _ADDRESSES:
+        kind = kind.get_canonical()
+    if kind.kind.name not in _ADDRESSES:  # a pointer's type may be the template's parameter
+        return _ESCAPE if _is_pointer(argument) and not _is_constant(argument) else _argument_role(argument)
+    pointee = kind.get_pointee()
+    if not pointee.is_const_qualified():
+        return _ESCAPE
+    target = pointee.get_canonical()
+    leads_on = target.kind.name == "POINTER" and not target.get_pointee().is_const_qualified()
+    return _ESCAPE if leads_on else _argument_role(argument)
 
 
-def _is_library_call(parts: list[Any], call: Any) -> bool:
-    """Return whether an unresolved call in a template names a function of the library; those change no argument."""
-    if call.referenced is not None:
-        return call.referenced.kind.name != "VAR_DECL"  # a lambda
-    names = [c for p in parts[:1] for c in children_of(p) if c.kind.name == "OVERLOADED_DECL_REF"]
-    for name in names:
-        file = _library().clang_getOverloadedDecl(name, 0).location.file
-        if file is None or not posix_path(file.name).startswith(f"{INCLUDE.as_posix()}/"):
-            return False
-    return True
+def _candidates(parts: list[Any]) -> list[Any]:
+    """Return the functions that an unresolved call in a template may call; of the library's, the first."""
+    name = next((c for p in parts[:1] for c in children_of(p) if c.kind.name == "OVERLOADED_DECL_REF"), None)
+    if name is None:
+        return []
+    library, functions = _library(), []
+    for i in range(library.clang_getNumOverloadedDecls(name)):
+        functions.append(library.clang_getOverloadedDecl(name, i))
+        file = functions[-1].location.file
+        if file is not None and posix_path(file.name).startswith((f"{INCLUDE.as_posix()}/", f"{TARGET.as_posix()}/")):
+            break
+    return functions
 
 
 _CHANGING = {"=": _WRITE, "++": _UPDATE, "--": _UPDATE, "[]": _ESCAPE, "()": _ESCAPE} | dict.fromkeys(
