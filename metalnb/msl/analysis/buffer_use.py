@@ -1,7 +1,8 @@
 """How a kernel's code uses each of its buffers: reads it, writes it, or both.
 
 This is for counting the bytes that a dispatch must move, so it ignores which elements are accessed and which branches
-are taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.
+are taken. A buffer whose address escapes (to a helper that may write through it, or to a field of a struct) is reported
+as unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Role(NamedTuple):
         "move" is an assignment to the pointer itself, or a pointer whose value is not used: memory is not accessed.
     through : bool
     alias : int
-        The variable that will refer to the object, by `_key`.
+        The variable that will refer to the object, as `_key` returns it.
     """
 
     does: str
