@@ -150,6 +150,7 @@ def test_tuner_progress_bar_and_stop_button(notebook: LabNotebook) -> None:
     bar = "e.querySelector('.progress-bar')?.style.width"
     first = notebook.wait(TUNE, f"parseFloat({bar}) > 0 && {bar}")
     assert first != notebook.wait(TUNE, f"{bar} !== {json.dumps(first)} && {bar}")
+    notebook.wait(TUNE, "e.querySelectorAll('[data-metalnb-at]').length > 3")  # enough for the tests below
     notebook.click(TUNE, "Stop")
     notebook.wait(TUNE, "[...e.querySelectorAll('button')].some(b => b.innerText.trim() === 'Continue')")
     (tried, of) = notebook.wait(TUNE, "e.innerText.match(/(\\d+) of (\\d+) conf/)?.slice(1).map(Number)")
