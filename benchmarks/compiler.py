@@ -1,4 +1,4 @@
-"""Measure what compiling costs: MSL's headers, a very long kernel, many kernels in one cell, large files, the tree.
+"""Measure what compiling costs: MSL's headers, long kernels, many kernels in a cell, large files, the tree's kernels.
 
 Run: python benchmarks/compiler.py [--runs N] [--quick] [--tree KERNELS]
 
@@ -96,7 +96,7 @@ def long_kernel(lines: int) -> list[Row]:
     first = seconds(lambda: kept["program"].long_one(y))
     np.testing.assert_allclose(y, unrolled_numpy(x, lines), rtol=1e-4)
     return [Row(f"a kernel of {lines:,} lines", f"{read + first:.1f} s", "", None,
-                f"read and checked in {read:.1f} s, compiled and run in {first:.1f} s, right")]  # fmt: skip
+                f"read and checked in {read:.1f} s, compiled and run in {first:.1f} s; result correct")]  # fmt: skip
 
 
 def many_kernels(count: int) -> list[Row]:
@@ -183,7 +183,7 @@ def large_file(kind: str, text: str, count: int, reading: float, further: float)
 
 
 def main() -> int:
-    """Run all measurements, each with an empty cache."""
+    """Run all measurements, starting from an empty cache."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9, help="cold cells timed for the headers (default 9)")
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")

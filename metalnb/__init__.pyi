@@ -1194,7 +1194,7 @@ def diag(x: _ArrayLike, /, k: int = 0) -> Array:
 
 @_op
 def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array of length n along each axis."""
+    """Return the indices of the main diagonal of an array whose axes all have length n."""
 
 @_op
 def diagflat(x: _ArrayLike, /, k: int = 0) -> Array:
@@ -2098,7 +2098,7 @@ def imag(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def indices(dimensions: tuple[int, ...], /, *, dtype: DTypeLike | None = ..., device: str | None = None) -> Array:
-    """Return the index of each element of a shape along each axis, as an array (number of axes, *shape)."""
+    """Return an array of shape (ndim, *dimensions) that holds each element's index along each axis."""
 
 @_op
 def inner(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
@@ -2888,6 +2888,7 @@ def meshgrid(*arrays: _ArrayLike, indexing: str = 'xy') -> list[Array]:
     Raises
     ------
     ValueError
+        If an array has more than one axis, the dtypes differ, or `indexing` is neither of the two.
     """
 
 @_op
@@ -3704,12 +3705,12 @@ def repeat(x: _ArrayLike, repeats: Any, /, axis: int | None = None) -> Array:
     repeats : int or Array of int
         The number of repetitions, or an array with one for each element along the axis.
     axis : int, optional
-        By default the array is flattened first.
+        The axis to repeat along; if omitted, the array is flattened first.
 
     Raises
     ------
     ValueError
-        For a negative number, or an array whose length differs from the axis's.
+        If a count is negative, or the number of counts differs from the axis's length.
     """
 
 @_op
@@ -4495,7 +4496,8 @@ def tile(x: _ArrayLike, repetitions: int | tuple[int, ...], /) -> Array:
     ----------
     x : Array
     repetitions : int or tuple of int
-        The number of repetitions along each axis; the shorter of shape and repetitions is padded with ones on the left.
+        The number of repetitions along each axis; if shape and repetitions differ in length, the shorter is padded with
+        ones on the left.
 
     Raises
     ------

@@ -1,12 +1,13 @@
 """The kernel library: one table of ops, and the Metal code that they run (imported as ``metalnb.library_kernels``).
 
-The Metal code is in the folder ``metal``. Read these files first; each begins with its idea in three lines:
+The Metal code is in the folder ``metal``. Read these files first; each begins with its idea and the idea's source:
 ``reduce.metal``, ``scan.metal``, ``argreduce.metal``, ``matmul.metal``, ``softmax.metal``, ``norm.metal``,
 ``sort.metal``, ``gather.metal``, ``random.metal``. A cell can include any of them (``#include <metalnb/reduce.metal>``)
 and the headers that they share, such as ``storage.h`` and ``special.h``.
 
-Input: arrays and a call. Output: arrays, filled by kernels that have been started. A call passes through the folders:
-the ops are declared by subject, ``planning`` computes dispatches from shapes alone, ``launching`` starts them.
+A call takes arrays and returns arrays at once; the kernels that fill them may still be running. A call passes through
+the folders: the ops are declared by subject, ``planning`` computes dispatches from shapes alone, ``launching`` starts
+them.
 ``samples`` is for tests and benchmarks; no other folder imports it.
 
 elementwise/ shapes/ creation/ indexing/ reductions/ statistics/ sorting/ linear_algebra/ norms/ neural/

@@ -16,7 +16,7 @@ from metalnb.msl.libclang.parse import parse
 from metalnb.program.host_visible import require_host_visible
 from metalnb.validation.expected_outputs import named_arrays
 
-from .array_images import images_of
+from .image_contents import images_of
 from .lockstep import LANES
 from .statements import MarkedSource, mark_statements
 from .struct_layouts import structs

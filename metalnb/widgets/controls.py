@@ -81,7 +81,7 @@ def player(sliders: Mapping[str, Any]) -> Any:
 
 
 def copy_button() -> str:
-    """Return a button that copies the call of `PageEvents`; the page handles it."""
+    """Return a button that copies the page's call; the page handles it through `PageEvents`."""
     return f'<button type="button" class="metalnb-copy {_BUTTON}>copy the call</button>'
 
 
@@ -108,7 +108,7 @@ def choice_slider(label: str, options: Sequence[tuple[str, Any]], value: Any, on
 
 
 def menu(label: str, options: Sequence[tuple[str, Any]], value: Any, on_change: Callable[[Any], None]) -> Any:
-    """Return a list of named values to choose from."""
+    """Return a drop-down menu of named values."""
     dropdown = ipywidgets.Dropdown(options=list(options), value=value, description=label, style=_STYLE, layout=_AUTO)
     dropdown.observe(lambda change: on_change(change["new"]), names="value")
     return dropdown

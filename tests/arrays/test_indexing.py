@@ -154,10 +154,10 @@ def test_any_mask_selects_and_assigns_as_in_numpy(mask: np.ndarray[Any, Any]) ->
         ((0, 0, 0, 0), IndexError, "too many indices|4 indices for an array of 3 axes"),
         ([0, 4], IndexError, r"index 4 \(at \(1,\) of the indices\) is out of bounds for axis 0 with 4 elements"),
         (([0], [-6]), IndexError, "index -6 .* axis 1 with 5 elements"),
-        ([0.5], IndexError, "indices are integers.*float"),
-        (MASK[:3], IndexError, r"the mask has shape \(3, 5, 6\); the array has \(4, 5, 6\)"),
+        ([0.5], IndexError, "indices must be integers.*float"),
+        (MASK[:3], IndexError, r"the array's first axes, \(4, 5, 6\); got \(3, 5, 6\)"),
         (([0, 1], [0, 1, 2]), IndexError, r"shapes \(2,\) and \(3,\) do not broadcast"),
-        ("name", IndexError, "indices are integers|only integers"),
+        ("name", IndexError, "indices must be integers|only integers"),
     ],
     ids=shown,
 )

@@ -279,7 +279,7 @@ def test_shapes_and_dtypes_are_as_requested(generator: Generator) -> None:
         (lambda g: g.randint(5, 5), ValueError, "no integers from 5 to 5"),
         (lambda g: g.randint(0, 300, dtype="uint8"), ValueError, "uint8 holds 0 to 255; got 0 to 299"),
         (lambda g: g.randint(0, 3, dtype="float32"), TypeError, "must be an integer dtype or bool; got float32"),
-        (lambda g: g.randn(-1), ValueError, "lengths of a shape are 0 or more"),
+        (lambda g: g.randn(-1), ValueError, "lengths of a shape must be 0 or more"),
         (lambda g: g.random(3, "float64"), TypeError, "no float64"),
         (lambda g: g.random(3, "int32"), TypeError, "dtype must be float32, float16 or bfloat16; got int32"),
         (lambda g: g.normal(0, -1), ValueError, "scale must be 0 or more; got -1"),

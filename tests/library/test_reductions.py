@@ -201,7 +201,7 @@ def test_vector_norms_match_numpy(order: float, rng: np.random.Generator) -> Non
 def test_vectors_have_no_norm_of_matrices(order: Any) -> None:
     with pytest.raises(ValueError, match="vector"):
         np.linalg.vector_norm(np.ones(3), ord=order)
-    why = f"^vector_norm: the order of a vector's norm is a real number, inf or -inf; got ord='{order}'. For matrices"
+    why = f"^vector_norm: the order of a vector's norm must be a real number, inf or -inf; got ord='{order}'"
     with pytest.raises(ValueError, match=why):
         mnb.vector_norm(mnb.ones(3), ord=order)
 

@@ -69,7 +69,7 @@ def _author_cell(cell: Cell) -> Cell:
 
 
 class Libraries:
-    """Compiles for one device.
+    """Compiles kernels for one device, and caches their libraries.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def constant_bytes(kind: str, value: Any) -> tuple[str, bytes]:
 def _bfloat(value: float) -> bytes:
     """Round to the nearest, ties to even: the upper half of a float."""
     bits = int.from_bytes(struct.pack("<f", value), "little")
-    if value == value:  # noqa: PLR0124  (not a NaN, whose bits are cut)
+    if value == value:  # noqa: PLR0124  (NaN's bits are truncated, not rounded)
         bits += 0x7FFF + (bits >> 16 & 1)
     return (bits >> 16 & 0xFFFF).to_bytes(2, "little")
 

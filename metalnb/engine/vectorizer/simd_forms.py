@@ -2,7 +2,7 @@
 
 A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). In the form *rows*, lanes are
 neighbors along x, while y and z are uniform. A kernel that uses its SIMD-group has this form if the rows of its
-threadgroups consist of full SIMD-groups, or if there is only one row; any other kernel has it also if a row has at
+threadgroups consist of full SIMD-groups, or if there is only one row; any other kernel also takes it if a row has at
 least 8 threads. Otherwise the form is *flat*: x, y and z are computed for each lane. A flat SIMD-group may still
 consist of whole short rows, such as two rows of 16 threads, in which lanes are neighbors along x. A kernel that does
 not use its SIMD-group may run in fewer lanes, as many as a short row has.

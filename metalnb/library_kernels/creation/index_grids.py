@@ -49,7 +49,7 @@ def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | N
 def _matrix(caller: str, x: Any) -> Array:
     x = as_array(caller, x)
     if x.ndim != 2:
-        raise ValueError(f"{caller}: needs 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: the array must have 2 axes; got shape {x.shape}.")
     return x  # type: ignore[no-any-return]
 
 
@@ -71,13 +71,13 @@ def triu_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
 
 @op("creation", reference=np.diag_indices, kernels=("ramp.metal",), flops=0, cite="NumPy, ``diag_indices``")
 def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array of length n along each axis."""
+    """Return the indices of the main diagonal of an array whose axes all have length n."""
     return (arange(n, device=device),) * operator.index(ndim)
 
 
 @op("creation", reference=np.indices, kernels=("copy.metal",), flops=0, cite="NumPy, ``indices``")
 def indices(dimensions: tuple[int, ...], /, *, dtype: Any = np.int64, device: str | None = None) -> Array:
-    """Return the index of each element of a shape along each axis, as an array (number of axes, *shape)."""
+    """Return an array of shape (ndim, *dimensions) that holds each element's index along each axis."""
     shape = tuple(operator.index(n) for n in dimensions)
     target = as_dtype(dtype, "indices")
     if not shape:
@@ -90,7 +90,7 @@ def indices(dimensions: tuple[int, ...], /, *, dtype: Any = np.int64, device: st
     return result
 
 
-# ---- Spaced by powers ------------------------------------------------------------------------------------------------
+# ---- Coordinates of a grid -------------------------------------------------------------------------------------------
 
 
 @op("creation", reference=np.meshgrid, dtypes=ALL, kernels=("copy.metal",), numpy=(np.meshgrid,), flops=0)
@@ -107,13 +107,16 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     Raises
     ------
     ValueError
+        If an array has more than one axis, the dtypes differ, or `indexing` is neither of the two.
     """
     if indexing not in {"xy", "ij"}:
-        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij'; got {indexing!r}.")
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}.")
     inputs = [as_array("meshgrid", a) for a in arrays]
     for a in inputs:
         if a.ndim > 1 or a.dtype != inputs[0].dtype:
-            raise ValueError(f"meshgrid: needs arrays of one axis and one dtype; got {a.dtype} of shape {a.shape}.")
+            after = f" after {inputs[0].dtype}" if a is not inputs[0] else ""
+            got = f"got {a.dtype} of shape {a.shape}{after}"
+            raise ValueError(f"meshgrid: arrays must be one-dimensional and share a dtype; {got}.")
         check_engine(inputs[0].engine, "meshgrid", a)
     swaps = indexing == "xy" and len(inputs) > 1
     axes = [1 - i if swaps and i < 2 else i for i in range(len(inputs))]

@@ -89,7 +89,7 @@ def triu(x: Array, /, k: int = 0) -> Array:
 def _part(caller: str, kernel: str, x: Any, k: int) -> Array:
     x = as_array(caller, x)
     if x.ndim < 2:
-        raise ValueError(f"{caller}: needs at least 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: x must have at least 2 axes; got shape {x.shape}.")
     out = blank(x.shape, x.dtype, x.engine)
     if out.size:
         rows, columns = x.shape[-2:]
@@ -115,7 +115,7 @@ def diag(x: Array, /, k: int = 0) -> Array:
         entries: Array = diagonal(x, k)
         return entries
     if x.ndim != 1:
-        raise ValueError(f"diag: needs 1 or 2 axes; got shape {x.shape}. Use mnb.diagonal for stacks of matrices.")
+        raise ValueError(f"diag: x must have 1 or 2 axes; got {x.shape}. Use mnb.diagonal for stacks of matrices.")
     n = x.size + abs(operator.index(k))
     out = zeros((n, n), dtype=x.dtype, device=x.device)
     if x.size:
@@ -156,7 +156,7 @@ def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Ar
     """
     x = as_array("vander", x)
     if x.ndim != 1:
-        raise ValueError(f"vander: needs 1 axis; got shape {x.shape}.")
+        raise ValueError(f"vander: x must be one-dimensional; got shape {x.shape}.")
     count = x.size if n is None else operator.index(n)
     powers = arange(count, dtype=x.dtype, device=x.device)
     result: Array = BY_NAME["pow"](x[:, None], powers if increasing else contiguous_copy(powers[::-1]))

@@ -63,7 +63,7 @@ def arange(
     is_integral = all(isinstance(v, int) for v in (start, stop, step))
     target = as_dtype(dtype, "arange") if dtype is not None else _INT if is_integral else _FLOAT
     if not step or not all(map(math.isfinite, (start, stop, step))):
-        raise ValueError(f"arange: needs finite numbers and a step other than 0; got {start}, {stop}, {step}.")
+        raise ValueError(f"arange: all numbers must be finite and step must not be 0; got {start}, {stop}, {step}.")
     count = -(-(stop - start) // step) if is_integral else math.ceil((stop - start) / step)
     out = blank((max(int(count), 0),), target, engines.named(device))
     if is_float(target):

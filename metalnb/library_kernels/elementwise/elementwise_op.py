@@ -213,8 +213,7 @@ class Elementwise(Op):
 
     def _check_out(self, out: Array, shape: tuple[int, ...], result: DType) -> None:
         if shape != out.shape:
-            message = f"{self.name}: the result has shape {shape}, out has {out.shape}. Pass an out of {shape}."
-            raise ArgumentError(message)
+            raise ArgumentError(f"{self.name}: out must have the result's shape {shape}; got {out.shape}.")
         if out.repeats:
             raise ArgumentError(f"{self.name}: out repeats its elements (strides {out.strides}). Pass out.copy().")
         if result != out.dtype and not np.can_cast(result, out.dtype, "same_kind"):

@@ -138,7 +138,7 @@ class Fused:
         try:
             traced = self._traced_calls.get(key)
         except TypeError as error:
-            message = f"an argument is not an array, a number or a hashable value: {error}."
+            message = f"arguments must be arrays, numbers or hashable values: {error}."
             raise TypeError(f"{self._name}: {message}") from None
         if traced is None:
             traced = self._traced_calls[key] = self._trace(arguments, names)

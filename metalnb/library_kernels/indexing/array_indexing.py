@@ -162,7 +162,8 @@ def _mask_of(x: Array, key: Any) -> Array | None:
 
 def _check_mask(mask: Array, shape: tuple[int, ...]) -> None:
     if mask.shape != shape[: mask.ndim]:
-        raise IndexError(f"x[mask]: the mask has shape {mask.shape}; the array has {shape[: mask.ndim]} there.")
+        rule = f"the mask must have the shape of the array's first axes, {shape[: mask.ndim]}"
+        raise IndexError(f"x[mask]: {rule}; got {mask.shape}.")
 
 
 def _plan_index(x: Array, key: Any) -> _IndexPlan:
@@ -244,7 +245,7 @@ def _indices(x: Array, part: Any, axis: int) -> list[Any]:
     if index.size == 0 and not isinstance(part, Array):
         index = np.asarray(index, np.int64)
     if kind_of(index.dtype) not in "iu":
-        raise IndexError(f"x[…]: indices are integers, slices, ..., None and masks; got {index.dtype}.")
+        raise IndexError(f"x[…]: indices must be integers, slices, ..., None or masks; got {index.dtype}.")
     return [indices_of("x[…]", index, x.engine)]
 
 

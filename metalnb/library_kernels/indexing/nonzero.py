@@ -38,7 +38,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """
     x = as_array("nonzero", x)
     if not x.ndim:
-        raise ValueError("nonzero: needs an array with axes; got shape (). Pass x.reshape(1).")
+        raise ValueError("nonzero: x must have at least one axis; got shape (). Pass x.reshape(1).")
     return along_axes(flat_nonzero("nonzero", x), x.shape)
 
 

@@ -93,7 +93,7 @@ def _match_shapes(caller: str, x: Array, indices: Array, axis: int) -> tuple[Arr
     """Broadcast an array and indices to each other on all axes but one."""
     array_shape, index_shape = list(x.shape), list(indices.shape)
     if len(array_shape) != len(index_shape):
-        raise ValueError(f"{caller}: indices need as many axes as the array; got {x.shape} and {indices.shape}.")
+        raise ValueError(f"{caller}: indices must have as many axes as the array; got {x.shape} and {indices.shape}.")
     array_shape[axis] = index_shape[axis] = 1
     try:
         common = np.broadcast_shapes(tuple(array_shape), tuple(index_shape))
@@ -207,7 +207,7 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
     index_array = indices_of("scatter_add", indices, x.engine)
     axis = axis_of("scatter_add", axis, x.ndim)
     if index_array.ndim != 1:
-        raise ValueError(f"scatter_add: indices have one axis; got shape {index_array.shape}.")
+        raise ValueError(f"scatter_add: indices must be one-dimensional; got shape {index_array.shape}.")
     source = values if isinstance(values, (Array, np.ndarray, np.generic)) else np.asarray(values)
     if is_float(source.dtype) and not is_float(x.dtype):
         raise TypeError(f"scatter_add: adding floats to an array of {x.dtype} would truncate them. "

@@ -83,7 +83,10 @@ def _operands(x: Array, weight: Array, bias: Array | None) -> tuple[Array, Array
 
 
 def convolve_by_channels(x: Array, weight: Array, bias: Array | None, window: Windows, groups: int) -> Array | None:
-    """Convolve as `convolve` does, each channel separately, on a GPU; None if groups have several channels."""
+    """Convolve as `convolve` does, each channel separately, on a GPU.
+
+    Return None if groups have more than one channel, or the windows are too large.
+    """
     out = empty((x.shape[0], weight.shape[0], *window.positions(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
@@ -112,16 +115,17 @@ def _depthwise(
 
 
 def convolve_by_product(x: Array, weight: Array, window: Windows, groups: int) -> Array | None:
-    """Convolve as `convolve` does, without a bias: weights times windows, whose elements are read from the images.
+    """Convolve as `convolve` does, without a bias, by a matrix product.
 
-    Return None if no kernel applies, because there are few outputs or the channels do not fill strips.
+    Its second factor is read from the images in place. Return None if there are too few outputs, or the channels do not
+    fill whole strips.
     """
     outputs, channels = weight.shape[0], weight.shape[1]
     out = empty((x.shape[0], outputs, *window.positions(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
     device = device_of(x.engine.caps)
-    # One element of a window, with all of its channels.
+    # Put channels last, so that all channels of one window element are adjacent.
     channel_last = contiguous_copy(weight.viewed(np.moveaxis(weight.host, 1, -1)))
     weights_aligned = is_aligned(channel_last)
     last = device.copies and weights_aligned and x.itemsize == 2 and not channels % LANES

@@ -17,7 +17,7 @@ __all__ = ["Launch", "dispatch", "is_aligned", "no_value"]
 
 
 class Launch(NamedTuple):
-    """A compiled kernel and its grid. It is planned once and started for each call.
+    """A compiled kernel and its grid. Planned once, then started for each call.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Launch(NamedTuple):
         self.start_on(arguments, more)
 
     def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
-        """Start the kernel, as `start` does."""
+        """Start the kernel as `start` does, with the arguments as one tuple."""
         binary, grid, threadgroup, records, engine = self
         memory, blocks = [], []  # in one loop: before Python 3.12 each comprehension costs a call
         for a in arguments:

@@ -115,7 +115,7 @@ def normalize_rows(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps
     """
     x = _floats(caller, x)
     if x.ndim == 0:
-        raise ValueError(f"{caller}: needs an array with at least one axis; got shape ().")
+        raise ValueError(f"{caller}: x must have at least one axis; got shape ().")
     count = x.shape[-1]
     factors = [None if p is None else as_array(caller, p) for p in (weight, bias)]
     check_engine(x.engine, caller, *(p for p in factors if p is not None))

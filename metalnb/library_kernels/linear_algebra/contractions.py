@@ -71,7 +71,8 @@ def _take_diagonals(term: _Term) -> _Term:
             first_axis = letters.index(letter)
             second_axis = letters.index(letter, first_axis + 1)
             if x.shape[first_axis] != x.shape[second_axis]:
-                raise ValueError(f"einsum: {letter!r} is {x.shape[first_axis]} and {x.shape[second_axis]} long.")
+                lengths = f"{x.shape[first_axis]} and {x.shape[second_axis]}"
+                raise ValueError(f"einsum: {letter!r} must have one length; got {lengths}.")
             x = diagonal(x, 0, first_axis, second_axis)
             letters = letters[:first_axis] + letters[first_axis + 1 : second_axis] + letters[second_axis + 1 :] + letter
     return _Term(letters, x)
@@ -130,7 +131,7 @@ def _sizes(terms: list[_Term]) -> dict[str, int]:
         for c, n in zip(letters, x.shape, strict=True):
             if sizes.setdefault(c, n) != n and 1 not in {n, sizes[c]}:
                 name = "an axis of the ellipsis" if c in _ELLIPSIS_LETTERS else repr(c)
-                raise ValueError(f"einsum: {name} is {sizes[c]} and {n} long.")
+                raise ValueError(f"einsum: {name} must have one length; got {sizes[c]} and {n}.")
             sizes[c] = n if sizes[c] == 1 else sizes[c]
     return sizes
 

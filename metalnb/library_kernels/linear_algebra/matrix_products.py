@@ -204,7 +204,8 @@ def outer(x1: Array, x2: Array, /) -> Array:
     """
     a, b = _operands("outer", x1, x2)
     if a.ndim != 1 or b.ndim != 1:
-        raise ValueError(f"outer: takes two vectors; got shapes {a.shape} and {b.shape}. Pass x.reshape(-1).")
+        shapes = f"{a.shape} and {b.shape}"
+        raise ValueError(f"outer: x1 and x2 must be one-dimensional; got shapes {shapes}. Pass x.reshape(-1).")
     result: Array = _MULTIPLY(expand_dims(a, axis=1), b)
     return result
 
@@ -214,14 +215,14 @@ def _axis_pairs(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
     if not isinstance(axes, Iterable):
         count = operator.index(axes)
         if not 0 <= count <= min(a.ndim, b.ndim):
-            raise ValueError(f"tensordot: axes is 0 to {min(a.ndim, b.ndim)} for these arrays; got {axes}.")
+            raise ValueError(f"tensordot: axes must be 0 to {min(a.ndim, b.ndim)} for these arrays; got {axes}.")
         return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     pair = tuple(axes)
     if len(pair) != 2:
-        raise ValueError(f"tensordot: axes is an integer or a pair of axes; got {axes!r}.")
+        raise ValueError(f"tensordot: axes must be an integer or a pair of axes; got {axes!r}.")
     axes_of_a, axes_of_b = axes_of("tensordot", pair[0], a.ndim), axes_of("tensordot", pair[1], b.ndim)
     if len(axes_of_a) != len(axes_of_b):
-        message = f"tensordot: needs as many axes of the first array as of the second; got {pair[0]} and {pair[1]}."
+        message = f"tensordot: axes must name as many axes of x1 as of x2; got {pair[0]} and {pair[1]}."
         raise ValueError(message)
     return axes_of_a, axes_of_b
 

@@ -10,7 +10,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
     static constexpr constant bool ACROSS = WAY == WIDE_ACROSS;         // a strip's layout
     static constexpr constant uint PITCH = (ACROSS ? H : DEPTH) + 8;    // a matrix's rows fall into different banks
     static constexpr constant uint SIZE = PITCH * (ACROSS ? DEPTH : H);
-    static constexpr constant uint EACH = H * DEPTH / THREADS / 8;      // eights
+    static constexpr constant uint EACH = H * DEPTH / THREADS / 8;      // groups of eight elements per thread
 
     /// The position of an element in a strip.
     static uint place(uint line, uint k) { return ACROSS ? k * PITCH + line : line * PITCH + k; }
@@ -51,7 +51,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
         x.from += DEPTH * x.k;
     }
 
-    /// Start copying the next strip, which has `remaining` elements, and move on; not for ANY strides.
+    /// Start copying the next strip, which has `remaining` elements, and advance; requires a WAY other than ANY.
     static void bring(threadgroup ushort* strip, thread Lines<ushort>& x, uint remaining, uint t) {
         const uint2 start = eight(t);
         UNROLL for (uint f = 0; f < EACH; ++f) {
@@ -64,14 +64,14 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
         x.from += DEPTH * x.k;
     }
 
-    /// This thread's start, the argument of `read`.
+    /// Where this thread starts: the `x` of `read`, `write` and `bring`.
     static Lines<ushort> lines(device const ushort* corner, long line, long k, uint count, bool along, uint t) {
         const uint2 at = WAY == ANY ? one(t, along) : eight(t);
         return {corner + at.x * line + at.y * k, line, k, count};
     }
 };
 
-/// sum += a b for 16 along K; a and b begin at the first of this SIMD-group's matrices in their strips.
+/// sum += a·b over 16 steps of K; a and b begin at the first of this SIMD-group's matrices in their strips.
 template <typename A, typename B, typename T, uint HIGH, uint WIDE>
 METAL_FUNC void multiply_strips(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], threadgroup const T* a, threadgroup const T* b) {
     simdgroup_matrix<T, 8, 8> x[HIGH / 2][2][2];
@@ -87,7 +87,7 @@ METAL_FUNC void multiply_strips(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], th
     }
 }
 
-/// Write a SIMD-group's `rows` by `columns` sums, the first one to c. They go through threadgroup memory, eight rows at
+/// Write a SIMD-group's `rows` by `columns` sums, starting at c. They go through threadgroup memory, eight rows at
 /// a time, since the mapping of elements to threads is not specified.
 template <typename C, uint HIGH, uint WIDE>
 METAL_FUNC void store_sums(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], threadgroup float* own, device memory_of<C>* c,

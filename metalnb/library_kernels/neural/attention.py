@@ -229,7 +229,7 @@ def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bo
     """
     x = as_array("rope", x)
     if x.ndim < 2 or x.shape[-1] % 2 or not is_float(x.dtype):
-        raise ValueError(f"rope: needs floats (…, L, E) with an even E; got {x.dtype} of shape {x.shape}.")
+        raise ValueError(f"rope: x must be floats (…, L, E) with an even E; got {x.dtype} of shape {x.shape}.")
     if not hasattr(offset, "__index__"):
         raise ValueError(f"rope: offset must be an integer; got {offset!r}.")
     half = x.shape[-1] // 2

@@ -41,7 +41,7 @@ def embedding(indices: Array, weight: Array, /) -> Array:
     """
     table = as_array("embedding", weight)
     if table.ndim != 2:
-        raise ValueError(f"embedding: weight has two axes; got shape {table.shape}.")
+        raise ValueError(f"embedding: weight must have two axes; got shape {table.shape}.")
     rows: Array = take(table, indices, axis=0)
     return rows
 

@@ -93,7 +93,7 @@ def prelu(x: Array, weight: Array, /) -> Array:
     x, weight = as_array("prelu", x), as_array("prelu", weight)
     channels = x.shape[1] if x.ndim > 1 else 1
     if weight.size not in {1, channels}:
-        raise ValueError(f"prelu: needs 1 weight or {channels}, one for each channel; got {weight.size}.")
+        raise ValueError(f"prelu: weight must have 1 element or {channels}, one per channel; got {weight.size}.")
     shape = (-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 else ()
     result: Array = _SLOPED(x, weight.reshape(shape))
     return result

@@ -82,7 +82,7 @@ _DIVERGENCE = Elementwise(_two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0
 
 def _reduce_loss(caller: str, loss: Array, reduction: str) -> Array:
     if reduction not in {"mean", "sum", "none"}:
-        raise ValueError(f"{caller}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
+        raise ValueError(f"{caller}: reduction must be 'mean', 'sum' or 'none'; got {reduction!r}.")
     if reduction == "none":
         return loss
     result: Array = {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
@@ -293,7 +293,7 @@ def cross_entropy(
     """
     logits = as_array("cross_entropy", x)
     if not logits.ndim:
-        raise ValueError("cross_entropy: needs (N, C, …) or (C,); got shape ().")
+        raise ValueError("cross_entropy: x must be (N, C, …) or (C,); got shape ().")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be between 0 and 1; got {label_smoothing}.")
     axis = 0 if logits.ndim == 1 else 1

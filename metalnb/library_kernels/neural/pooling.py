@@ -89,7 +89,7 @@ def _pool(caller: str, x: Any, windows: _Windows, mean: _Mean | None = None) -> 
         raise TypeError(f"{caller}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
     if x.ndim not in {axes + 1, axes + 2}:
         more_axes = quantity(axes, "more axis", "more axes")
-        raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {more_axes}; got shape {x.shape}.")
+        raise ValueError(f"{caller}: x must be (N, C, …) or (C, …) with {more_axes}; got shape {x.shape}.")
     image = x.shape[-axes:]
     positions = windows.positions(image)
     if any(n < 1 for n in positions):

@@ -149,7 +149,7 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     """
     w = float_array("quantize", w, "w.astype(mnb.float32)")
     if bits not in {4, 8}:
-        raise ValueError(f"quantize: bits is 4 or 8; got {bits}.")
+        raise ValueError(f"quantize: bits must be 4 or 8; got {bits}.")
     if w.ndim == 0 or w.shape[-1] % LANES:
         message = f"quantize: the last axis must be a multiple of {LANES}; got shape {w.shape}. Pad it with zeros."
         raise ValueError(message)

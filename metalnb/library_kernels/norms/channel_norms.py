@@ -38,7 +38,8 @@ _TOLERANCE = {"float32": 16.0, "float16": 2.0, "bfloat16": 2.0}
 def _channels(caller: str, x: Any, least: int = 2) -> Array:
     x = as_array(caller, x)
     if not is_float(x.dtype) or x.ndim < least:
-        raise ValueError(f"{caller}: needs floats (N, C, …) of {least} axes or more; got {x.dtype} of shape {x.shape}.")
+        got = f"{x.dtype} of shape {x.shape}"
+        raise ValueError(f"{caller}: x must be floats (N, C, …) of {least} axes or more; got {got}.")
     return x  # type: ignore[no-any-return]
 
 
@@ -57,7 +58,7 @@ def _writable(caller: str, statistic: Any, x: Array) -> Array:
     """Return a running statistic to write into, over the same memory; `x` names the engine."""
     target = asarray(statistic, copy=False, device=x.device)
     if not is_float(target.dtype):
-        raise TypeError(f"{caller} must be of floats to be moved; got {target.dtype}. Pass one of mnb.float32.")
+        raise TypeError(f"{caller} must be floats, to be updated; got {target.dtype}. Pass an array of mnb.float32.")
     check_writable(caller, target)
     return target
 

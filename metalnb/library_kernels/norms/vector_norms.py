@@ -57,8 +57,8 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     order: Any = ord  # type checkers take it for a float
     if not isinstance(order, Real):
         raise ValueError(  # noqa: TRY004  (NumPy's exception)
-            f"vector_norm: the order of a vector's norm is a real number, inf or -inf; got ord={ord!r}. For matrices "
-            "call mnb.linalg.matrix_norm."
+            f"vector_norm: the order of a vector's norm must be a real number, inf or -inf; got ord={ord!r}. For "
+            "matrices call mnb.linalg.matrix_norm."
         )
     axes = axes_of("vector_norm", axis, x.ndim)
     result = floating_dtype(x.dtype)

@@ -69,6 +69,6 @@ def shape_of(caller: str, shape: Any, *, open_axis: bool = False) -> Shape:
     except TypeError:
         raise TypeError(f"{caller}: a shape must consist of integers; got {shape!r}.") from None
     if any(n < (-1 if open_axis else 0) for n in sizes) or sizes.count(-1) > 1:
-        smallest = "at most one -1" if open_axis else "none is negative"
-        raise ValueError(f"{caller}: the lengths of a shape are 0 or more, {smallest}; got {shape!r}.")
+        open_text = ", except for at most one -1" if open_axis else ""
+        raise ValueError(f"{caller}: the lengths of a shape must be 0 or more{open_text}; got {shape!r}.")
     return sizes

@@ -27,7 +27,7 @@ def _cumulate(caller: str, functor: str, x: Any, axis: Any, dtype: Any, *, inclu
             raise ValueError(f"{caller}: axis is required for an array of {x.ndim} axes. Pass axis=-1, or ravel it.")
         axis = 0
     if x.ndim == 0:
-        raise ValueError(f"{caller}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")
+        raise ValueError(f"{caller}: x must have at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")
     axis_index = axis_of(caller, axis, x.ndim)
     result = total_dtype(x.dtype, dtype, caller)
     if is_float(x.dtype) and not is_float(result):

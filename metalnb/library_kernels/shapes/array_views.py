@@ -190,7 +190,7 @@ def squeeze(x: Array, /, axis: int | Shape | None = None) -> Array:
     dropped = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", axis, x.ndim)
     for d in dropped:
         if x.shape[d] != 1:
-            raise ValueError(f"squeeze: axis {d} has length {x.shape[d]}, not 1; the shape is {x.shape}.")
+            raise ValueError(f"squeeze: axis {d} must have length 1; got {x.shape[d]}, in shape {x.shape}.")
     return _permute(x, (d for d in range(x.ndim) if d not in dropped))
 
 
@@ -259,10 +259,10 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
     """
     x = as_array("diagonal", x)
     if x.ndim < 2:
-        raise ValueError(f"diagonal: needs at least 2 axes; got shape {x.shape}.")
+        raise ValueError(f"diagonal: x must have at least 2 axes; got shape {x.shape}.")
     first, second = axis_of("diagonal", axis1, x.ndim), axis_of("diagonal", axis2, x.ndim)
     if first == second:
-        raise ValueError(f"diagonal: needs two axes; got {axis1} twice.")
+        raise ValueError(f"diagonal: axis1 and axis2 must be different axes; got {axis1} twice.")
     length = min(max(offset, -x.shape[first]), x.shape[second])  # NumPy takes no offset beyond a C int
     return x.viewed(x.host.diagonal(length, first, second))
 

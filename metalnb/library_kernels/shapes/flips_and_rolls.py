@@ -60,7 +60,7 @@ def rot90(x: Array, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     x = as_array("rot90", x)
     first, second = (axis_of("rot90", a, x.ndim) for a in axes)
     if first == second:
-        raise ValueError(f"rot90: needs two axes; got {axes}.")
+        raise ValueError(f"rot90: axes must be two different axes; got {axes}.")
     turns = k % 4
     if turns == 2:
         half: Array = flip(x, axis=(first, second))

@@ -23,12 +23,13 @@ def _pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) 
     return reference(x, widths, mode, **({"constant_values": constant_values} if mode == "constant" else {}))
 
 
-def _pairs(caller: str, value: Any, rank: int) -> list[tuple[Any, Any]]:
+def _pairs(name: str, value: Any, rank: int) -> list[tuple[Any, Any]]:
     """Return a pair for each axis, from one value, one pair, or all pairs."""
     try:
         pairs = np.broadcast_to(np.asarray(value), (rank, 2))
     except ValueError:
-        raise ValueError(f"{caller}: needs a number, a pair, or a pair for each of {rank} axes; got {value}.") from None
+        rule = f"a number, a pair, or a pair for each of {rank} axes"
+        raise ValueError(f"pad: {name} must be {rule}; got {value}.") from None
     return [(a, b) for a, b in pairs.tolist()]
 
 
@@ -61,7 +62,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
     x = as_array("pad", x)
     if mode not in _MODES:
         raise ValueError(f"pad: mode must be one of {', '.join(_MODES)}; got {mode!r}.")
-    widths = [(operator.index(a), operator.index(b)) for a, b in _pairs("pad", pad_width, x.ndim)]
+    widths = [(operator.index(a), operator.index(b)) for a, b in _pairs("pad_width", pad_width, x.ndim)]
     if any(a < 0 or b < 0 for a, b in widths):
         raise ValueError(f"pad: widths must be 0 or more; got {pad_width}.")
     if mode not in {"constant", "empty"}:
@@ -69,7 +70,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
     out = empty(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), x.dtype, x.engine)
     inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
     if mode == "constant":
-        values = _pairs("pad", constant_values, x.ndim)
+        values = _pairs("constant_values", constant_values, x.ndim)
         if len({v for pair in values for v in pair}) == 1:
             fill_with(out, values[0][0])
         else:

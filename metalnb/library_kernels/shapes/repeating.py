@@ -42,12 +42,12 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     repeats : int or Array of int
         The number of repetitions, or an array with one for each element along the axis.
     axis : int, optional
-        By default the array is flattened first.
+        The axis to repeat along; if omitted, the array is flattened first.
 
     Raises
     ------
     ValueError
-        For a negative number, or an array whose length differs from the axis's.
+        If a count is negative, or the number of counts differs from the axis's length.
     """
     x = as_array("repeat", x)
     if axis is None:
@@ -75,11 +75,11 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
 
 def _repeat_by_counts(x: Array, counts: np.ndarray[Any, Any], axis_index: int) -> Array:
     """Repeat each element by its own count; the host computes the source position of each result element."""
-    if counts.shape != (x.shape[axis_index],) or counts.dtype.kind not in "biu" or (counts < 0).any():
-        raise ValueError(
-            f"repeat: repeats must be {quantity(x.shape[axis_index], 'whole number')}, 0 or more; got {counts.dtype} "
-            f"of shape {counts.shape}."
-        )
+    if counts.shape != (x.shape[axis_index],) or counts.dtype.kind not in "biu":
+        rule = f"one integer or {quantity(x.shape[axis_index], 'non-negative integer')}"
+        raise ValueError(f"repeat: repeats must be {rule}; got {counts.dtype} of shape {counts.shape}.")
+    if (counts < 0).any():
+        raise ValueError(f"repeat: repeats must be 0 or more; got {counts.min()}.")
     positions = np.repeat(np.arange(counts.size), counts)
     sources: Array = x[(slice(None),) * axis_index + (positions,)]
     return sources
@@ -99,7 +99,8 @@ def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
     ----------
     x : Array
     repetitions : int or tuple of int
-        The number of repetitions along each axis; the shorter of shape and repetitions is padded with ones on the left.
+        The number of repetitions along each axis; if shape and repetitions differ in length, the shorter is padded with
+        ones on the left.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
     shape = (1,) * (rank - x.ndim) + x.shape
     times = (1,) * (rank - len(times)) + times
     result = reshape(x, shape)
-    for d in reversed(range(rank)):  # the innermost first: long stretches are then copied by the outer ones
+    for d in reversed(range(rank)):  # innermost first, so that outer axes copy long contiguous runs
         if times[d] != 1:
             result = _tile_axis(result, d, times[d])
     return contiguous_copy(result) if result.block is x.block else result

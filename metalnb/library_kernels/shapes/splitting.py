@@ -36,7 +36,7 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """
     x = as_array("unstack", x)
     if not x.ndim:
-        raise ValueError("unstack: needs an array with at least one axis; got shape ().")
+        raise ValueError("unstack: x must have at least one axis; got shape ().")
     return tuple(moveaxis(x, axis_of("unstack", axis, x.ndim), 0))
 
 
@@ -52,7 +52,7 @@ def array_split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[A
     else:
         count = operator.index(indices_or_sections)
         if count < 1:
-            raise ValueError(f"array_split: needs 1 part or more; got {count}.")
+            raise ValueError(f"array_split: the number of parts must be 1 or more; got {count}.")
         cuts = [i * (n // count) + min(i, n % count) for i in range(count + 1)]
     lead = (slice(None),) * axis_index
     return tuple(x[(*lead, slice(a, b), ...)] for a, b in itertools.pairwise(cuts))

@@ -126,7 +126,8 @@ def cov(
     if y is not None:
         variables_of_y = _variables("cov", y, rowvar=rowvar)
         if variables_of_y.shape[1] != rows.shape[1]:
-            raise ValueError(f"cov: y has {variables_of_y.shape[1]} observations, x has {rows.shape[1]}.")
+            counts = f"{rows.shape[1]} and {variables_of_y.shape[1]}"
+            raise ValueError(f"cov: x and y must have equally many observations; got {counts}.")
         rows = concat([rows, variables_of_y])
     n = rows.shape[1]
     degrees = ddof if ddof is not None else 0 if bias else 1
@@ -142,7 +143,7 @@ def cov(
 def _variables(caller: str, x: Any, *, rowvar: bool) -> Array:
     x = as_array(caller, x)
     if x.ndim > 2:
-        raise ValueError(f"{caller}: needs 1 or 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: x must have at most 2 axes; got shape {x.shape}.")
     x = convert(x, np.dtype(np.float32))
     if x.ndim < 2:
         return x.reshape((1, -1))  # type: ignore[no-any-return]

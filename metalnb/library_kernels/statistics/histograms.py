@@ -81,7 +81,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     """
     x = as_array("bincount", x)
     if x.ndim != 1 or not is_integer(x.dtype):
-        raise ValueError(f"bincount: takes integers of one axis; got {x.dtype} of shape {x.shape}.")
+        raise ValueError(f"bincount: x must be a one-dimensional array of integers; got {x.dtype} of shape {x.shape}.")
     smallest = operator.index(minlength)
     if smallest < 0:
         raise ValueError(f"bincount: minlength must be 0 or more; got {minlength}.")

@@ -1,4 +1,4 @@
-"""Means, variances and standard deviations that ignore NaN. For integers and bool they equal the plain ones.
+"""Means, variances and standard deviations that ignore NaN. For integers and bool they match `mean`, `var` and `std`.
 
 Means take two passes (sum and count), variances three.
 """

@@ -98,7 +98,7 @@ def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: 
         raise ValueError(f"{caller}: method must be one of {', '.join(_METHODS)}; got {method!r}.")
     if not ((shares >= 0) & (shares <= 1)).all():
         top, fractions = (100, shares * 100) if caller.endswith("percentile") else (1, shares)
-        raise ValueError(f"{caller}: must be between 0 and {top}; got {fractions.tolist()}.")
+        raise ValueError(f"{caller}: q must be between 0 and {top}; got {fractions.tolist()}.")
     result = floating_dtype(x.dtype)
     axes = axes_of(caller, axis, x.ndim)
     kept_axes = tuple(d for d in range(x.ndim) if d not in axes)

@@ -28,5 +28,5 @@ def test_nonzero_and_masks_of_every_length_match_numpy(n: int, share: float, rng
 def test_nonzero_finds_nan_and_denormals() -> None:
     x = np.array([0.0, -0.0, np.nan, 1e-45, -1e-45, np.inf], np.float32)
     assert mnb.nonzero(mnb.asarray(x))[0].read().tolist() == [2, 3, 4, 5]
-    with pytest.raises(ValueError, match="nonzero: needs an array with axes"):
+    with pytest.raises(ValueError, match="nonzero: x must have at least one axis"):
         mnb.nonzero(mnb.asarray(1.0))

@@ -45,5 +45,5 @@ def test_take_refuses_indices_that_are_not_integers() -> None:
     for indices in (1.0, [0.0, 1.0], np.ones(2)):
         with pytest.raises(TypeError, match=r"take: indices must be integers; got float64"):
             mnb.take(mnb.zeros(3), indices)
-    with pytest.raises(ValueError, match=r"take_along_axis: indices need as many axes"):
+    with pytest.raises(ValueError, match=r"take_along_axis: indices must have as many axes"):
         mnb.take_along_axis(mnb.zeros((3, 3)), mnb.asarray([1]))

@@ -404,7 +404,7 @@ ERRORS = [
     (
         lambda: mnb.outer(mnb.ones((2, 2)), mnb.ones(3)),
         ValueError,
-        "outer: takes two vectors; got shapes (2, 2) and (3,). Pass x.reshape(-1).",
+        "outer: x1 and x2 must be one-dimensional; got shapes (2, 2) and (3,). Pass x.reshape(-1).",
     ),
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((4, 5)), axes=1),
@@ -414,17 +414,17 @@ ERRORS = [
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones(3), axes=2),
         ValueError,
-        "tensordot: axes is 0 to 1 for these arrays; got 2.",
+        "tensordot: axes must be 0 to 1 for these arrays; got 2.",
     ),
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=((0, 1), (0,))),
         ValueError,
-        "tensordot: needs as many axes of the first array as of the second; got (0, 1) and (0,).",
+        "tensordot: axes must name as many axes of x1 as of x2; got (0, 1) and (0,).",
     ),
     (
         lambda: mnb.tensordot(mnb.ones((2, 3)), mnb.ones((3, 2)), axes=(0, 1, 2)),
         ValueError,
-        "tensordot: axes is an integer or a pair of axes; got (0, 1, 2).",
+        "tensordot: axes must be an integer or a pair of axes; got (0, 1, 2).",
     ),
 ]
 

@@ -20,7 +20,7 @@ from ...vectorizer.vectorize import VectorizedKernel, has_barriers, uses_simdgro
 from .. import toolchain
 from ..cpu_checks.lane_checks import LaneChecks
 from . import vector_build
-from .vector_report import LINES, execution_facts
+from .card_facts import LINES, execution_facts
 
 __all__ = ["VectorBinary", "VectorCode", "open_vector_binary"]
 

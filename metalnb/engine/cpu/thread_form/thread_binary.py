@@ -12,7 +12,7 @@ from ...robust.rewriting.check_insertion import CheckedModule, Checks
 from ...unit import Unit
 from .. import toolchain
 from ..cpu_checks.thread_checks import ThreadChecks
-from ..lanes.vector_report import execution_facts
+from ..lanes.card_facts import execution_facts
 from .thread_build import compile_checked_object, compile_thread_object, find_checks
 
 __all__ = ["ThreadBinary", "ThreadCode", "compile_thread_binary"]
