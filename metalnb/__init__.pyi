@@ -3934,7 +3934,7 @@ def searchsorted(
     x2 : Array
         The values.
     side : {"left", "right"}
-        Before equal elements, or after them.
+        'left' inserts before equal elements, 'right' after them.
     sorter : Array of integers, optional
         The `argsort` of x1, if x1 is not sorted.
 
@@ -3945,6 +3945,8 @@ def searchsorted(
 
     Raises
     ------
+    ValueError
+        If x1 is not one-dimensional, the sorter's shape differs from x1's, or `side` is another word.
     IndexError
         If the sorter has an index out of bounds.
     """
