@@ -293,7 +293,7 @@ def argmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False
 
 @_op
 def argpartition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the indices that order the elements as `partition` does, int64."""
+    """Return the int64 indices that would partition the elements as `partition` does."""
 
 @_op
 def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, stable: _bool = True) -> Array:
@@ -3327,12 +3327,14 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
 
 @_op
 def partition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
+    """Return x with its k-th element in sorted position: no element before it is larger, and none after it is smaller.
 
     The result is fully sorted, which satisfies this condition.
 
     Raises
     ------
+    TypeError
+        If `kth` is not an integer or a sequence of integers.
     ValueError
         If `kth` is out of bounds.
     """
@@ -3935,7 +3937,7 @@ def searchsorted(
     x2 : Array
         The values.
     side : {"left", "right"}
-        Before equal elements, or after them.
+        'left' inserts before equal elements, 'right' after them.
     sorter : Array of integers, optional
         The `argsort` of x1, if x1 is not sorted.
 
@@ -3946,6 +3948,8 @@ def searchsorted(
 
     Raises
     ------
+    ValueError
+        If x1 is not one-dimensional, the sorter's shape differs from x1's, or `side` is another word.
     IndexError
         If the sorter has an index out of bounds.
     """
@@ -4509,6 +4513,8 @@ def tile(x: _ArrayLike, repetitions: int | tuple[int, ...], /) -> Array:
 def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> TopK:
     """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.
 
+    A small k is found by selection; otherwise sorting the whole axis is faster.
+
     Parameters
     ----------
     x : Array
@@ -4521,7 +4527,7 @@ def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> 
     -------
     values : Array
     indices : Array
-        int64. Few of many are selected; otherwise the entire axis is sorted, which is then faster.
+        int64.
 
     Raises
     ------

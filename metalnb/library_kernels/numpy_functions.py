@@ -20,6 +20,7 @@ from ..arrays.convert import asarray
 from ..arrays.promotion import DTYPES
 from . import op_table
 from .indexing import array_indexing
+from .launching.copying import as_array
 from .numpy_ops import can_cast, device_among, find_op, ops_by_function, unsupported_error, write_out
 from .op import Op
 
@@ -39,20 +40,20 @@ _DEFAULTS: dict[Any, tuple[str, dict[str, Any]]] = {
     np.sort: ("sort", {"axis": -1}),
     np.argsort: ("argsort", {"axis": -1}),
 }
-# Functions that call a method of arrays, or an op with other arguments.
+# NumPy functions that map to an array method, or to an op with different arguments.
 _METHODS: dict[Any, Callable[..., Any]] = {
     np.array: lambda object, dtype=None, **_: asarray(object, dtype=dtype, copy=True),  # with like=
     np.asarray: lambda a, dtype=None, **_: asarray(a, dtype=dtype),
-    np.atleast_1d: lambda *arrays: _at_least(1, arrays),
-    np.atleast_2d: lambda *arrays: _at_least(2, arrays),
+    np.atleast_1d: lambda *arrays: _at_least("np.atleast_1d", 1, arrays),
+    np.atleast_2d: lambda *arrays: _at_least("np.atleast_2d", 2, arrays),
     np.broadcast_arrays: lambda *arrays: _broadcast(arrays),
     np.copy: lambda a: a.copy(),
-    np.hstack: lambda tup: _concatenate([_at_least(1, (a,)) for a in tup], 1),
-    np.around: lambda a, decimals=0: a.round(decimals),
-    np.round: lambda a, decimals=0: a.round(decimals),
+    np.hstack: lambda tup: _concatenate([_at_least("np.hstack", 1, (a,)) for a in tup], 1),
+    np.around: lambda a, decimals=0: as_array("np.around", a).round(decimals),
+    np.round: lambda a, decimals=0: as_array("np.round", a).round(decimals),
     np.ravel: lambda a: a.ravel(),
     np.squeeze: lambda a, axis=None: a.squeeze(axis),
-    np.vstack: lambda tup: _concatenate([_at_least(2, (a,)) for a in tup], 0),
+    np.vstack: lambda tup: _concatenate([_at_least("np.vstack", 2, (a,)) for a in tup], 0),
 }
 _METHODS |= {
     getattr(np.linalg, name): getattr(linalg, name)
@@ -176,11 +177,12 @@ def _numpy_arguments(
 
 
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    if where is not True:
-        src = np.where(where, src, dst)
     if isinstance(dst, np.ndarray):
-        np.copyto(dst, src.read(), casting)
+        np.copyto(dst, _as_numpy(src), casting, where=_as_numpy(where))
         return
+    if where is not True:
+        where, src = (asarray(v, device=dst.device) if isinstance(v, (list, tuple)) else v for v in (where, src))
+        src = np.where(where, src, dst)
     if not can_cast(src, dst.dtype, casting):
         source = src.dtype if hasattr(src, "dtype") else repr(src)
         raise TypeError(f"np.copyto: {source} is not cast to {dst.dtype} by casting={casting!r}. "
@@ -188,9 +190,10 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
     array_indexing.assign(dst, src)
 
 
-def _at_least(rank: int, arrays: tuple[Any, ...]) -> Any:
-    """Return arrays with at least `rank` axes, new ones first."""
-    widened = tuple(a.reshape((1,) * (rank - a.ndim) + a.shape) if a.ndim < rank else a for a in arrays)
+def _at_least(label: str, rank: int, arrays: tuple[Any, ...]) -> Any:
+    """Return arrays with at least `rank` axes, adding new ones in front."""
+    checked = [a if isinstance(a, (np.ndarray, np.generic)) else as_array(label, a) for a in arrays]
+    widened = tuple(a.reshape((1,) * (rank - a.ndim) + a.shape) if a.ndim < rank else a for a in checked)
     return widened[0] if len(widened) == 1 else widened
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -191,6 +193,8 @@ REFUSED = (
     (lambda x: mnb.geomspace(1, 9, dtype="int32"), TypeError, "geomspace: takes floating dtypes"),
     (lambda x: mnb.topk(x, 5), ValueError, "between 0 and 4"),
     (lambda x: mnb.partition(x, 4), ValueError, "kth=4 is out of bounds for 4 elements"),
+    *((functools.partial(partition, kth=kth), TypeError, rf"kth must be an integer or .*; got {re.escape(repr(kth))}\.")
+      for partition in (np.partition, np.argpartition) for kth in (1.5, 1.0, True, [0, 1.0], [[1]], [], None)),
 )
 
 

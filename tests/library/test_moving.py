@@ -246,6 +246,32 @@ def test_unsupported_numpy_keyword_is_named(call: Any, word: str) -> None:
 
 
 @pytest.mark.parametrize("call", [
+    lambda x: np.vstack([x, [1, 2, 3]]), lambda x: np.hstack([x, [[1], [2]]]), lambda x: np.vstack([[1, 2, 3], x]),
+    lambda x: np.atleast_1d(x, 3.0), lambda x: np.atleast_2d([1, 2], x), lambda x: np.hstack([x[0], 1]),
+    lambda x: np.round([1.5, 2.5], out=x[0, :2]), lambda x: np.around([1.5, 2.5], out=x[0, :2]),
+])  # fmt: skip
+def test_numpy_functions_refuse_lists_and_numbers(call: Any) -> None:
+    with pytest.raises(TypeError, match=r"^np\.\w+: takes an array; got (list|int|float)\. Pass mnb\.asarray"):
+        call(mnb.arange(6).reshape(2, 3))
+
+
+def test_copyto_takes_where() -> None:
+    host = np.arange(6, dtype=np.float32).reshape(2, 3)
+    mask = host % 2 == 0
+    for where in (mask, mask[0], mask.tolist(), True, False):
+        for source in (host, 7, [7, 8, 9]):
+            expected = np.full((2, 3), -1.0)
+            np.copyto(expected, source, where=where)  # type: ignore[arg-type]
+            sources = [source, mnb.asarray(source, dtype="float32")]
+            chosen = [where, mnb.asarray(where)]
+            for dst in (np.full((2, 3), -1.0), mnb.full((2, 3), -1.0)):
+                for src, selected in itertools.product(sources, chosen):
+                    dst[...] = -1
+                    np.copyto(dst, src, where=selected)  # type: ignore[arg-type]
+                    assert dst.tolist() == expected.tolist(), (src, selected)
+
+
+@pytest.mark.parametrize("call", [
     lambda x: np.unique(x, axis=None), lambda x: np.unique(x, return_counts=True)[1],
     lambda x: np.unique(x, False, True)[1], lambda x: np.tile(reps=(2, 1), A=x), lambda x: np.take(x, indices=[1, 0]),
     lambda x: np.take(x, [1, 0], 1, mode="raise"), lambda x: np.meshgrid(x[0], x[1], sparse=False, indexing="ij")[0],

@@ -39,6 +39,8 @@ def _topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
 def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.
 
+    A small k is found by selection; otherwise sorting the whole axis is faster.
+
     Parameters
     ----------
     x : Array
@@ -51,7 +53,7 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     -------
     values : Array
     indices : Array
-        int64. Few of many are selected; otherwise the entire axis is sorted, which is then faster.
+        int64.
 
     Raises
     ------
@@ -79,7 +81,10 @@ def _check_kth(caller: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, 
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis_index = axis_of(caller, axis, x.ndim)
-    for k in np.atleast_1d(kth).tolist():
+    ranks = np.asarray(kth)
+    if ranks.dtype.kind not in "iu" or ranks.ndim > 1:
+        raise TypeError(f"{caller}: kth must be an integer or a sequence of integers; got {kth!r}.")
+    for k in ranks.ravel().tolist():
         if not -x.shape[axis_index] <= k < x.shape[axis_index]:
             raise ValueError(f"{caller}: kth={k} is out of bounds for {quantity(x.shape[axis_index], 'element')}.")
     return x, axis_index
@@ -88,12 +93,14 @@ def _check_kth(caller: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, 
 @op("sorting", reference=lambda x, kth, axis=-1: np.sort(x, axis), dtypes=ALL, kernels=("sort.metal",), flops=0,  # noqa: ARG005
     numpy=(np.partition,), cite="NumPy, ``partition``")  # fmt: skip
 def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
+    """Return x with its k-th element in sorted position: no element before it is larger, and none after it is smaller.
 
     The result is fully sorted, which satisfies this condition.
 
     Raises
     ------
+    TypeError
+        If `kth` is not an integer or a sequence of integers.
     ValueError
         If `kth` is out of bounds.
     """
@@ -105,7 +112,7 @@ def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
 @op("sorting", reference=lambda x, kth, axis=-1: np.argsort(x, axis, kind="stable"), dtypes=ALL,  # noqa: ARG005
     kernels=("sort.metal",), flops=0, numpy=(np.argpartition,), cite="NumPy, ``argpartition``")  # fmt: skip
 def argpartition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the indices that order the elements as `partition` does, int64."""
+    """Return the int64 indices that would partition the elements as `partition` does."""
     x, axis_index = _check_kth("argpartition", x, kth, axis)
     order: Array = argsort(x, axis=axis_index)
     return order
