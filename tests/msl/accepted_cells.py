@@ -53,6 +53,11 @@ struct A { A(int a); int v; }; A::A(int a) : v(a) {} struct B : A { using A::A; 
     struct E { B b; D<int> d; };
 { A a(1); B b(2); C c; D<float> d(1); E e{b, 1}, g = e; y[i] = a.v + b.v + c.v + d.v + g.b.v + A(a).v; }
 """),
+    ("constexpr recursion by a macro", """
+#define FOLDED(type) constexpr type
+FOLDED(int) lg(int n) { return n < 2 ? 0 : 1 + lg(n / 2); }
+{ float t[lg(16)]; t[0]=1; y[i]=t[0]; }
+"""),
     ("template recursion", """
 template <int N> float f(float x) { return x * f<N-1>(x); } template <> float f<0>(float x) { return 1; }
 { y[i]=f<3>(2); }

@@ -1,4 +1,4 @@
-"""Check calls: what the author calls is defined, is no kernel (MSL 5.1), and does not call itself (MSL 1.5.4).
+"""Check calls: what the author calls is defined, is not a kernel (MSL 5.1), and does not call itself (MSL 1.5.4).
 
 A call that constructs a vector has as many components as the vector (MSL 2.2).
 """
@@ -131,4 +131,7 @@ def _is_constexpr(parsed: Parsed, cursor: Any) -> bool:
         return False
     source = cell.edited.text
     head = source[_index(source, cursor.extent.start.offset) : _index(source, cursor.location.offset)]
-    return not {"constexpr", "consteval"}.isdisjoint(outline(head).words)
+    words = set(outline(head).words)
+    for owner in (parsed.cell, *parsed.headers.values()):
+        words.update(*(macro.texts for macro in outline(owner.edited.text).macros if macro.text(0) in words))
+    return not {"constexpr", "consteval"}.isdisjoint(words)
