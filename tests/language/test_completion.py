@@ -274,6 +274,14 @@ def test_methods_are_read_off_the_text() -> None:
     assert methods(text) == {"A": ("f", "h"), "B": ("t",)}
 
 
+@pytest.mark.parametrize("attribute", ["alignas(16)", "[[deprecated]]", "__attribute__((packed)) alignas(4)"])
+def test_methods_are_read_off_a_class_with_attributes(attribute: str) -> None:
+    text = f"class {attribute} A {{ int f(); public: int g(); }}; struct {attribute} B {{ int h(); }};"
+    assert methods(text) == {"A": ("g",), "B": ("h",)}
+    assert methods(f"class {attribute} A;") == {}
+    assert methods(f"class {attribute}") == {}
+
+
 # IPython ----------------------------------------------------------------------------------------------------------
 
 

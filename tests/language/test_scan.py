@@ -49,6 +49,13 @@ def test_text_is_split_into_the_expected_tokens(text: str, expected: list[str]) 
     assert words(text) == expected
 
 
+def test_each_token_has_the_kind_of_its_text() -> None:
+    kinds = {'R"x(a)" b)x"': "string", "'c'": "string", ".5h": "number", "a": "word", "::": "mark", "##": "mark"}
+    tokens = tokenize(f"#define m {' '.join(kinds)}\n{' '.join(kinds)}")
+    for found in (tokens.program, tokens.macros[0][1:]):
+        assert [(t.text, t.kind) for t in found] == list(kinds.items())
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -43,6 +43,21 @@ struct S { device float* p; thread float* q; constant float& c; threadgroup floa
 constexpr int lg(int n) { return n < 2 ? 0 : 1 + lg(n / 2); }
 { float t[lg(16)]; t[0]=1; y[i]=t[0]; }
 """),
+    ("a call that is never evaluated", """
+struct S { S(int a); int v; }; float f(int a);
+{ decltype(S(1).v) a = 1; decltype(f(2)) b = a; y[i] = b + sizeof(S(1)) + sizeof f(i); }
+"""),
+    ("constructors with bodies elsewhere", """
+struct A { A(int a); int v; }; A::A(int a) : v(a) {} struct B : A { using A::A; }; struct C { C(); int v; };
+    C::C() = default; template <class T> struct D { D(T a); T v; }; template <class T> D<T>::D(T a) : v(a) {}
+    struct E { B b; D<int> d; };
+{ A a(1); B b(2); C c; D<float> d(1); E e{b, 1}, g = e; y[i] = a.v + b.v + c.v + d.v + g.b.v + A(a).v; }
+"""),
+    ("constexpr recursion by a macro", """
+#define FOLDED(type) constexpr type
+FOLDED(int) lg(int n) { return n < 2 ? 0 : 1 + lg(n / 2); }
+{ float t[lg(16)]; t[0]=1; y[i]=t[0]; }
+"""),
     ("template recursion", """
 template <int N> float f(float x) { return x * f<N-1>(x); } template <> float f<0>(float x) { return 1; }
 { y[i]=f<3>(2); }

@@ -28,7 +28,7 @@ BRANCHES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["inline", "__attribute__((noinline))"])
+@pytest.mark.parametrize("kind", ["inline", "__attribute__((noinline))", "/* ::noinline */ __attribute__((noinline))"])
 @pytest.mark.parametrize("branch", BRANCHES.values(), ids=BRANCHES.keys())
 def test_lanes_of_one_branch_converge(branch: str, kind: str) -> None:
     kernel = mnb.compile(f"{HEAD % kind}{branch} out[i] = y; }}").k
@@ -42,6 +42,28 @@ def test_lanes_of_one_branch_converge(branch: str, kind: str) -> None:
                 odd = x % 2 == 1
                 expected = np.where(odd, x[odd].sum(), (x[~odd] + 1).sum())
                 assert out[first : first + len(x)].tolist() == expected.tolist(), (size, first)
+
+
+NOINLINE = {
+    "with spaces": "[[gnu :: noinline]] uint f(uint x) { return x + 1; }",
+    "with a comment": "[[gnu::/* kept */noinline]] uint f(uint x) { return x + 1; }",
+    "a macro": "#define KEPT [[gnu:: noinline]]\nKEPT uint f(uint x) { return x + 1; }",
+    "a parameter": "uint f(uint noinline) { return noinline + 1; }",
+}
+
+
+@pytest.mark.parametrize("function", NOINLINE.values(), ids=NOINLINE.keys())
+def test_a_cell_may_use_the_word_noinline(function: str) -> None:
+    kernel = mnb.compile(f"""#include <metal_stdlib>
+using namespace metal;
+{function}
+kernel void k(device uint* y, uint i [[thread_position_in_grid]]) {{
+    threadgroup_barrier(mem_flags::mem_none);
+    y[i] = f(3);
+}}""", engine="cpu").k
+    y = np.zeros(40, np.uint32)
+    kernel(y)
+    assert y.tolist() == [4] * 40
 
 
 # A maximum is uniform, and so is a sum of its multiples.

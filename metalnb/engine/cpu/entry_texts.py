@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from metalnb.msl.signature import Signature
+from metalnb.msl.text.bracket_tree import Tree, outline
 
 from ..clang.entry_point import kernel_call, source_with_entry
 from ..unit import Unit
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
-# The vectorizer knows a lane's position, so no call is needed.
+# In a loop, clang's vectorizer derives these from the loop's counter, so no call is needed.
 _INPUTS = {
     "thread_index_in_simdgroup": "here.index_in_threadgroup % 32",
     "simdgroup_index_in_threadgroup": "here.index_in_threadgroup / 32",
@@ -83,12 +84,22 @@ def lane_text(unit: Unit) -> str:
 
 
 def _inline_pragma(unit: Unit) -> str:
-    """Inline every function into the entry point, as lanes from two call sites would converge in a shared function.
+    """Return the text that inlines every function; in a shared one, lanes from different call sites would converge.
 
-    This includes functions marked noinline by the author, unless by ``[[gnu::noinline]]``, which no macro can remove.
+    It also overrides the author's ``noinline``, except ``[[gnu::noinline]]``, which no macro can remove.
     """
-    is_qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
-    return _INLINE if is_qualified else f"#define noinline\n{_INLINE}"
+    trees = (tree for cell in (unit.cell, *unit.headers.values()) for tree in outline(cell.edited.original).trees)
+    is_kept = any(
+        word == "noinline" and not _is_removable(tree, i) for tree in trees for i, word in enumerate(tree.texts)
+    )
+    return _INLINE if is_kept else f"#define noinline\n{_INLINE}"
+
+
+def _is_removable(tree: Tree, i: int) -> bool:
+    """Return whether a word is an unqualified attribute; in a macro, any unqualified word may be one."""
+    opening = tree.enclosing(i)
+    is_attribute = tree.text(opening - 1) == "[" or tree.text(opening - 2).startswith("__attribute")
+    return tree.text(i - 1) != "::" and (tree.macro or is_attribute)
 
 
 def _buffer_pointers(signature: Signature) -> str:

@@ -21,7 +21,7 @@ from .memory_roots import Root
 
 __all__ = ["RecordedFault", "describe_fault", "describe_stop", "warn_unchecked"]
 
-_MAX_NEGATIVE = 1 << 24  # bytes below 0; an index further off is not reported as negative
+_MAX_NEGATIVE = 1 << 24  # elements below 0; an index further off is not reported as negative
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -46,7 +46,7 @@ class RecordedFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The memory that an access was meant for, and its index; the count is -1 if unknown."""
+    """The memory that an access was meant for, the element's index, and the number of elements (-1 if unknown)."""
 
     name: str
     space: str
@@ -106,11 +106,17 @@ def describe_stop(
     reason : str
         ``after 5.0 s``, ``by an interrupt``.
     """
-    locations = [location for header in headers if (location := _loop_location(unit, module, analysis, header))]
-    file, line, column, text = _resolve(unit, min(locations, default=None))
-    where = f" in the loop at {file}:{line}:{column}" if line else ""
-    message = f"{unit.signature.name}: stopped {reason}{where}{_source_excerpt(line, column, text)}"
-    return KernelFault(message, kind="stopped", line=line or None, column=column if line else None)
+    found = {location for header in headers if (location := _loop_location(unit, module, analysis, header))}
+    loops = [_resolve(unit, location) for location in sorted(found)]
+    *others, last = [f"{file}:{line}:{column}" for file, line, column, _ in loops] or [""]
+    where = f" in one of the loops at {', '.join(others)} and {last}" if others else f" in the loop at {last}"
+    message = f"{unit.signature.name}: stopped {reason}{where if loops else ''}"
+    message += "".join(_source_excerpt(line, column, text) for _, line, column, text in loops)
+    lines = {(file, line) for file, line, _, _ in loops}
+    return KernelFault(
+        message, kind="stopped", line=loops[0][1] if len(lines) == 1 else None,
+        column=loops[0][2] if len(loops) == 1 else None,
+    )  # fmt: skip
 
 
 def warn_unchecked(unit: Unit, reason: Exception) -> None:

@@ -13,15 +13,15 @@ def methods(text: str) -> dict[str, tuple[str, ...]]:
     """Return the names of the public member functions of each class in a text, as far as tokens show."""
     tree = outline(text).program
     by_class: dict[str, tuple[str, ...]] = {}
-    for name_index, brace in tree.classes:
+    for keyword, name_index, brace in tree.classes:
         name = tree.texts[name_index]
-        names = _declared_methods(tree, brace, is_hidden=tree.texts[name_index - 1] == "class")
+        names = _declared_methods(tree, brace, is_hidden=tree.texts[keyword] == "class")
         by_class[name] = tuple(dict.fromkeys([*by_class.get(name, ()), *(n for n in names if n != name)]))
     return by_class
 
 
 def _declared_methods(tree: Tree, brace: int, *, is_hidden: bool) -> list[str]:
-    """Return the words in a class that stand between a possible end of a type and a parenthesis."""
+    """Return the names in a class that follow what could be a type and precede a parenthesis."""
     names = []
     end = tree.close(brace)
     end = end if end > 0 else len(tree.texts)

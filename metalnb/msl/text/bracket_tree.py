@@ -181,14 +181,19 @@ class Tree:
             i += 1
 
     @cached_property
-    def classes(self) -> list[tuple[int, int]]:
-        """The name of each class defined, and where its brace opens."""
+    def classes(self) -> list[tuple[int, int, int]]:
+        """The keyword and the name of each class defined, and where its brace opens."""
         classes = []
-        for i, text in enumerate(self.texts[:-1]):
-            if text in _CLASS and self.tokens[i + 1].kind == "word":
-                brace = next((k for k in range(i + 2, len(self.texts)) if self.texts[k] in {"{", ";", "(", ")"}), 0)
+        for i, text in enumerate(self.texts):
+            if text not in _CLASS:
+                continue
+            name = i + 1
+            while self.text(name) in {"alignas", "__attribute__"} or self.text(name) == "[" == self.text(name + 1):
+                name = self.skip(name if self.text(name) == "[" else name + 1)
+            if name < len(self.texts) and self.tokens[name].kind == "word":
+                brace = next((k for k in range(name + 1, len(self.texts)) if self.texts[k] in {"{", ";", "(", ")"}), 0)
                 if brace and self.texts[brace] == "{":
-                    classes.append((i + 1, brace))
+                    classes.append((i, name, brace))
         return classes
 
     @cached_property

@@ -10,7 +10,7 @@ __all__ = ["Directive", "Stream", "Token", "tokenize"]
 
 # A backslash at the end of a line continues it, even within a word, and clang allows spaces after the backslash.
 # It also treats Unicode's spaces as spaces, and $ and most of Unicode as letters. A difference from clang could hide an
-# #include, so in doubt this recognizes less as a comment or a raw string than clang does.
+# #include, so when in doubt, this treats less text as comments or raw strings than clang would.
 _SPLICE = r"\\[ \t\f\v]*\n"
 _SPACE = r" \t\r\f\v\x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
   | (?P<number>   \.?\d(?:[eEpP][+-]|'?[\w.])* )
   | (?P<word>     (?:[^\W\d]|\$)(?:(?:{_SPLICE})*[\w$])* )
   | (?P<hash>     \#\#? | %(?:{_SPLICE})*:(?:%:)? )
-  | (?P<mark>     :: | -> | . )
+  | (?:           :: | -> | . )
     """,
     re.VERBOSE,
 )
@@ -70,8 +70,8 @@ def tokenize(text: str) -> Stream:
     position = 0
     while match := (_match_unit(text, position, line) if start >= 0 else None) or _TOKEN.match(text, position):
         position = match.end()
-        kind = match.lastgroup
-        if kind == "space" or kind is None:
+        kind = match.lastgroup or "mark"
+        if kind == "space":
             continue
         if kind == "newline":
             if start >= 0:
@@ -87,8 +87,6 @@ def tokenize(text: str) -> Stream:
                 is_at_line_start = False
                 continue
         is_at_line_start = False
-        if kind == "raw":  # a raw string's last group is its delimiter
-            kind = "string"
         token_text = match.group()
         if kind == "word" and "\\" in token_text:
             token_text = re.sub(_SPLICE, "", token_text)

@@ -64,7 +64,7 @@ def space_overloads(tree: Tree) -> list[SpaceOverload]:
     """Find the members for const objects that a class has for device objects and for constant ones."""
     if not {"device", "constant"} <= set(tree.texts):
         return []
-    braces = {brace: tree.texts[name] for name, brace in tree.classes}
+    braces = {brace: tree.texts[name] for _, name, brace in tree.classes}
     spaces_by_key: dict[tuple[str, ...], set[str]] = {}
     members = []
     for function in tree.functions:
