@@ -2098,7 +2098,7 @@ def imag(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def indices(dimensions: tuple[int, ...], /, *, dtype: DTypeLike | None = ..., device: str | None = None) -> Array:
-    """Return an array of shape (ndim, *dimensions) that holds each element's index along each axis."""
+    """Return an array of shape ``(ndim, *dimensions)`` that holds each element's index along each axis."""
 
 @_op
 def inner(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:

@@ -77,7 +77,7 @@ def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tupl
 
 @op("creation", reference=np.indices, kernels=("copy.metal",), flops=0, cite="NumPy, ``indices``")
 def indices(dimensions: tuple[int, ...], /, *, dtype: Any = np.int64, device: str | None = None) -> Array:
-    """Return an array of shape (ndim, *dimensions) that holds each element's index along each axis."""
+    """Return an array of shape ``(ndim, *dimensions)`` that holds each element's index along each axis."""
     shape = tuple(operator.index(n) for n in dimensions)
     target = as_dtype(dtype, "indices")
     if not shape:
