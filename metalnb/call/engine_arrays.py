@@ -39,7 +39,7 @@ class Resident(Protocol):
     def __metal_start__(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
     ) -> Ticket:
-        """Start a dispatch that uses some arrays on the engine, of which this is the first."""
+        """Start a dispatch of a kernel that uses this array and the others of ``all_of_them``, all on one engine."""
         ...
 
     def read(self) -> np.ndarray[Any, Any]:

@@ -64,7 +64,7 @@ def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> Array:
     Parameters
     ----------
     x : Array (…, M, M)
-        Symmetric matrices, of which only the lower triangle is read.
+        Symmetric matrices; only the lower triangle is read.
     upper : bool
 
     Raises

@@ -79,7 +79,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     Parameters
     ----------
     x : Array (…, M, M)
-        Symmetric matrices, of which only the lower triangle is read.
+        Symmetric matrices; only the lower triangle is read.
     upper : bool
 
     Raises

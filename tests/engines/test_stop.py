@@ -44,7 +44,8 @@ def right_again() -> None:
 @pytest.mark.parametrize("loop", LOOPS)
 def test_iteration_limit_ends_the_run_and_names_the_loop(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
-    with pytest.raises(mnb.KernelFault, match=r": stopped after 0\.3 s in (one of )?the loops? at cell:") as caught:
+    message = r"forever: stopped after 0\.3 s in (one of )?the loops? at cell:"
+    with pytest.raises(mnb.KernelFault, match=message) as caught:
         kernel(*arguments(), grid=256, threadgroup=64, timeout=0.3)
     assert (caught.value.kind, caught.value.line) == ("stopped", LINE)
     right_again()

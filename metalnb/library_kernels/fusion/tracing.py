@@ -212,7 +212,7 @@ class Traced(TracedOperators):
     needs : frozenset of str
         The arguments that the value depends on.
     weak : bool
-        Whether it is a Python number, of which only the kind matters in promotion.
+        Whether it is a Python number; only its kind matters in promotion.
     evaluate : callable, optional
         Computes the value from a call's arguments; None if only the kernel can.
     """

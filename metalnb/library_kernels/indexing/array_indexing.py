@@ -40,7 +40,7 @@ _INT64 = np.dtype(np.int64)
 
 
 class _IndexPlan(NamedTuple):
-    """A resolved key with arrays: a view, of which axes `at` … `at + depth - 1` are indexed, and the positions.
+    """A resolved key with arrays: a view whose axes `at` … `at + depth - 1` are indexed, and the positions.
 
     Attributes
     ----------

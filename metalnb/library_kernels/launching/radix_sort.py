@@ -199,7 +199,7 @@ def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
     kernels: Program, keys: Array, indices: tuple[Array, ...], target: Array, target_indices: tuple[Array, ...],
     rows: int, n: int, shift: int, *, first: bool,
 ) -> Array:  # fmt: skip
-    """Sort keys by the 8 bits from `shift` on; return the counts, of which the last row has the start of each digit.
+    """Sort keys by the 8 bits from `shift` on; return the counts, whose last row has the start of each digit.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _FORMAT = struct.Struct("<4q6I")
 
 
 class ScanPlan(NamedTuple):
-    """Three dispatches, of which only the last is needed if no scan is split.
+    """Three dispatches; only the last is needed if no scan is split.
 
     Attributes
     ----------
